@@ -1,0 +1,52 @@
+"""Tiers: the classes of service an operator sells or assigns.
+
+Source: the seed documents (weights from a service tier; a floor for everyone; a cap whatever the weight;
+bounds by tier). Figures are the defaults of this product.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tenantry.kernel.tenant import TierName, Weight
+
+SHARED_POOL = "shared"
+"""The pool that serves every tier without a dedicated one."""
+
+DEDICATED_POOL_HANDFUL = 5
+"""A dedicated pool for more tenants than this is warned of: its idle cost buys little isolation."""
+
+
+class Shedding(StrEnum):
+    """When new work of a tier is refused under global overload; earlier is refused first."""
+
+    FIRST = "first"
+    MIDDLE = "middle"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """What a class of service may use. Frozen; made by :mod:`tenantry.config.registry` or by hand.
+
+    ``weight``: relative share, > 0 and <= 1e6. ``cap``: largest part of the pool's live slots, in (0, 1].
+    ``bound``: most jobs waiting per tenant, >= 1, or None for no bound. ``submit_rate``: jobs accepted a second and
+    ``dispatch_rate``: jobs started a second, per tenant, or None for no limit. ``pool``: the pool that
+    serves it. The floor is the pool's, not a tier's.
+    """
+
+    name: TierName
+    weight: Weight = Weight(1.0)
+    cap: float = 1.0
+    bound: int | None = None
+    submit_rate: float | None = None
+    dispatch_rate: float | None = None
+    shedding: Shedding = Shedding.MIDDLE
+    pool: str = SHARED_POOL
+
+
+DEFAULT_TIERS: tuple[Tier, ...] = (
+    Tier(TierName("free"), Weight(1.0), cap=0.10, bound=100, shedding=Shedding.FIRST),
+    Tier(TierName("standard"), Weight(2.0), cap=0.20, bound=200),
+    Tier(TierName("enterprise"), Weight(4.0), cap=0.40, bound=2_000, shedding=Shedding.LAST),
+    Tier(TierName("critical"), Weight(8.0), cap=0.60, bound=5_000, shedding=Shedding.LAST),
+)

@@ -1,0 +1,177 @@
+"""The records of the queue. Frozen; validated at the edge that makes them."""
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import NewType
+
+from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.model import Kind, Target
+
+JobId = NewType("JobId", str)
+"""A UUIDv7 in canonical text."""
+FlowId = NewType("FlowId", int)
+"""One class, or one replay, in one lane."""
+Seq = NewType("Seq", int)
+"""A job's place in its flow: 1, 2, 3, … without gaps, in the order in which submits committed."""
+ClaimId = NewType("ClaimId", int)
+NodeId = NewType("NodeId", str)
+
+
+class JobClass(IntEnum):
+    """In the order of service across one tenant's lanes (law F8)."""
+
+    LIVE = 0
+    BACKGROUND = 1
+    REPLAY = 2
+
+
+class JobState(StrEnum):
+    """Where a job is. ``delivered``, ``dead`` and ``cancelled`` are ends (law K1); the others are not."""
+
+    WAITING = "waiting"  # due, in its flow's line
+    DELAYED = "delayed"  # not due yet: submitted with a delay, or between two attempts
+    RUNNING = "running"  # held by a live claim
+    DELIVERED = "delivered"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+
+ENDS = frozenset({JobState.DELIVERED, JobState.DEAD, JobState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job as a tenant submits it. Durations in seconds.
+
+    ``payload``: what the target gets, at most 1 MiB by default. ``delay_for``: 0 to 366 days. ``cost``: the
+    slot-seconds the tenant expects, > 0 and <= 86,400, or None to go by the lane's own average; it is only
+    an estimate and is corrected by what the job really takes (law F6). ``ordering_key``: jobs with the same
+    key in one lane and class run one at a time, in submit order. ``idempotency_key``: a second submit with
+    the same key and body answers with the first job; with another body it is refused.
+    """
+
+    target: Target
+    payload: bytes
+    job_class: JobClass = JobClass.LIVE
+    delay_for: Seconds = 0.0
+    cost: Seconds | None = None
+    ordering_key: str | None = None
+    idempotency_key: str | None = None
+    content_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Durably accepted (law K1): one id a job, in the order given.
+
+    ``existing`` holds the positions that an idempotency key answered with a job submitted before.
+    """
+
+    ids: tuple[JobId, ...]
+    existing: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class BulkSet:
+    """A set larger than the bound: stored once, fed in as room appears. Counts add up to ``total``:
+    total = stored + queued + delivered + dead + cancelled."""
+
+    id: str
+    tenant: TenantId
+    total: int
+    stored: int
+    queued: int
+    delivered: int
+    dead: int
+    cancelled: int
+    created_at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One failed attempt, as kept in a job's history. ``excerpt`` is at most 500 characters of the answer."""
+
+    number: int
+    ended_at: Timestamp
+    busy_for: Seconds
+    status: int | None
+    error_class: str
+    excerpt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """What the owner of a job may see of it. ``reason`` says why a dead job died."""
+
+    id: JobId
+    tenant: TenantId
+    target: Target | None
+    job_class: JobClass | None
+    state: JobState
+    attempts: int
+    submitted_at: Timestamp | None
+    due_at: Timestamp | None
+    ended_at: Timestamp | None
+    reason: str = ""
+    status: int | None = None
+    history: tuple[Attempt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A worker process: its slots, what they can run, and its incarnation, which a restart raises.
+
+    Free slots are never announced: they are the slots less what live claims hold (law K3).
+    """
+
+    id: NodeId
+    incarnation: int
+    pool: str
+    slots: int
+    kinds: frozenset[Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A job in a worker's hands. ``attempt`` counts from 1. Settled by (claim, token, flow, seq)."""
+
+    claim: ClaimId
+    token: int
+    flow: FlowId
+    seq: Seq
+    id: JobId
+    tenant: TenantId
+    target: Target
+    job_class: JobClass
+    attempt: int
+    payload: bytes
+    content_type: str
+    submitted_at: Timestamp
+    ordered: bool
+
+
+class Ending(StrEnum):
+    """What a settle does with a job."""
+
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    DEAD = "dead"
+    RELEASED = "released"  # given back unharmed: the attempt does not count
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The end of one job's attempt, as a worker reports it.
+
+    ``busy_for``: slot-seconds used. ``retry_for``: seconds until the next attempt (RETRY only). ``failure``: the record
+    of a failed attempt (RETRY and DEAD). ``reason``: set for DEAD. ``status``: what the target answered.
+    """
+
+    job: ClaimedJob
+    ending: Ending
+    busy_for: Seconds
+    retry_for: Seconds = 0.0
+    failure: Attempt | None = None
+    reason: str = ""
+    status: int | None = None
