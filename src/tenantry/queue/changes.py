@@ -1,0 +1,144 @@
+"""What the store tells the planner: durable facts, each written with the rows that it speaks of.
+
+A change is a hint about rows that are there anyway: a planner that loses some of them rebuilds from the
+rows (:class:`Standing`) and knows the same.
+"""
+
+from dataclasses import dataclass
+
+from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.model import Kind, Target
+from tenantry.queue.model import ClaimId, FlowId, JobClass, NodeId, Seq
+
+
+@dataclass(frozen=True, slots=True)
+class FlowOpened:
+    """A flow exists. ``ordered``: one job at a time, and a retry keeps its place. ``limit``: the lane's."""
+
+    flow: FlowId
+    tenant: TenantId
+    target: Target
+    job_class: JobClass
+    replay: str | None
+    ordered: bool
+    lane_paused: bool = False
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """``count`` jobs were appended to a flow; ``cost`` is what the submitter expects of each, if it said."""
+
+    flow: FlowId
+    count: int
+    cost: Seconds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A job that waits outside its flow's line until ``due_at``. ``attempts``: those that counted so far."""
+
+    flow: FlowId
+    seq: Seq
+    due_at: Timestamp
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A job left its claim. ``busy_for``: the slot-seconds it used, or None when nobody can say (its worker
+    is gone); ``deferred``: where it waits now, or None when it has ended."""
+
+    flow: FlowId
+    seq: Seq
+    busy_for: Seconds | None
+    deferred: Deferred | None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A waiting or delayed job was cancelled."""
+
+    flow: FlowId
+    seq: Seq
+
+
+@dataclass(frozen=True, slots=True)
+class LaneChanged:
+    """A person paused or resumed a lane, or its limit changed."""
+
+    tenant: TenantId
+    target: Target
+    paused: bool
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodesChanged:
+    """A node joined, left, or began to drain: read them again."""
+
+
+Change = FlowOpened | Submitted | Deferred | Left | Withdrawn | LaneChanged | NodesChanged
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A job in flight, as a live claim holds it."""
+
+    flow: FlowId
+    seq: Seq
+    claimed_at: Timestamp
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStanding:
+    """A flow with work: ``head`` is the next seq to claim, ``tail`` the last one given (0 when none)."""
+
+    opened: FlowOpened
+    head: int
+    tail: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNode:
+    """A node whose heartbeat is fresh. A draining one has no slots."""
+
+    id: NodeId
+    incarnation: int
+    pool: str
+    slots: int
+    kinds: frozenset[Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Everything a planner must know, read at one instant. Waiting jobs are counted, never read."""
+
+    now: Timestamp
+    flows: tuple[FlowStanding, ...]
+    deferred: tuple[Deferred, ...]
+    held: tuple[Held, ...]
+    withdrawn: tuple[Withdrawn, ...]  # cancelled places that the head has not passed
+    nodes: tuple[LiveNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPlan:
+    """One claim to be written: what one node is to run next. The arrays run in parallel."""
+
+    node: NodeId
+    incarnation: int
+    flows: tuple[FlowId, ...]
+    seqs: tuple[Seq, ...]
+    attempts: tuple[int, ...]  # attempts that counted before this one
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The answer to one round: the store's clock, and what changed since the last."""
+
+    now: Timestamp
+    changes: tuple[Change, ...]
+    claims: tuple[ClaimId, ...] = ()

@@ -1,0 +1,168 @@
+"""What the queue needs of a store. One conformance suite holds every store to these words.
+
+All calls raise :class:`~tenantry.kernel.errors.StoreUnavailable` when the store cannot be reached. All are
+safe to call from many tasks of one event loop, unless a line says otherwise.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from tenantry.kernel.instant import Seconds
+from tenantry.kernel.tenant import TenantId
+from tenantry.kernel.verdict import Refusal
+from tenantry.lanes.model import Kind, Target
+from tenantry.queue.changes import ClaimPlan, LiveNode, Round, Standing
+from tenantry.queue.explain import Facts
+from tenantry.queue.model import (
+    Accepted,
+    BulkSet,
+    ClaimedJob,
+    ClaimId,
+    FlowId,
+    JobId,
+    JobState,
+    JobView,
+    NewJob,
+    Node,
+    NodeId,
+    Settlement,
+)
+
+
+class IntakeStore(Protocol):
+    """The tenant's side. The tenant is bound for each call; a row of another tenant is not there."""
+
+    async def submit(
+        self, tenant: TenantId, jobs: Sequence[NewJob], *, bound: int | None
+    ) -> Accepted | Refusal:
+        """Append ``jobs``, all or none. Returned means durable (law K1).
+
+        The bound is checked exactly, under concurrency: a tenant never has more than ``bound`` jobs that
+        have not ended. A refusal is by BOUND or KEY_REUSED; ``detail`` names the row of a reused key.
+        """
+        ...
+
+    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet:
+        """Store a set of any size once. Its jobs are fed in as room appears."""
+        ...
+
+    async def bulk(self, tenant: TenantId, bulk_id: str) -> BulkSet | None: ...
+
+    async def job(self, tenant: TenantId, job: JobId) -> JobView | None:
+        """A job in any state, ended ones as long as outcomes are kept. None: not there for this tenant."""
+        ...
+
+    async def jobs(self, tenant: TenantId, *, state: JobState | None, limit: int) -> list[JobView]:
+        """The newest first, at most ``limit`` (1 to 1,000). Payloads are not read."""
+        ...
+
+    async def cancel(self, tenant: TenantId, job: JobId) -> JobState | None:
+        """Cancel a waiting or delayed job. The state found: CANCELLED means done now or before; any other
+        state means nothing was changed (a running job is not interrupted). None: not there."""
+        ...
+
+    async def facts(self, tenant: TenantId, job: JobId, *, pool: str) -> Facts | None:
+        """``pool``: the one that serves the tenant's tier. What :func:`tenantry.queue.explain.explain` needs to say why a job waits."""
+        ...
+
+
+class OperatorStore(Protocol):
+    """The operator's side: across tenants."""
+
+    async def set_paused(self, tenant: TenantId, target: Target, *, paused: bool) -> None:
+        """Pause or resume a lane. Submits are accepted up to the bound while it is paused."""
+        ...
+
+    async def counts(self) -> Mapping[JobState, int]:
+        """How many jobs are in each state. Waiting, delayed and running are exact; ends are those kept."""
+        ...
+
+    async def audit(self) -> Sequence[str]:
+        """Every way in which the books do not add up, as sentences; empty when they do."""
+        ...
+
+
+class PlannerStore(Protocol):
+    """The planner's side. Every call but ``take_place`` names the term and raises
+    :class:`~tenantry.kernel.errors.PlaceLost` when it is not the current, unexpired one: then nothing was
+    written and everything remembered must be discarded. One task only."""
+
+    async def take_place(self, holder: str, lease_for: Seconds) -> int | None:
+        """Take the planner's place when it is free or expired. The new term, or None when it is held."""
+        ...
+
+    async def keep_place(self, term: int, lease_for: Seconds) -> None: ...
+
+    async def leave_place(self, term: int) -> None:
+        """Free the place at once, so that another planner need not wait for its expiry."""
+        ...
+
+    async def rebuild(self, term: int) -> Standing:
+        """Read everything at one instant, dropping the changes that this reading includes."""
+        ...
+
+    async def round(self, term: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]) -> Round:
+        """Write ``claims`` and the new ``heads`` (all or nothing), and take the changes since the last call.
+
+        A claim for a node that is not there any more is written all the same: its start lease runs out and
+        it is reclaimed.
+        """
+        ...
+
+    async def nodes(self, term: int) -> tuple[LiveNode, ...]:
+        """The nodes whose heartbeat is fresh."""
+        ...
+
+    async def wait(self, at_most: Seconds) -> None:
+        """Return when something may have changed, or after ``at_most``. Only a hint."""
+        ...
+
+
+class WorkerStore(Protocol):
+    """A worker's side."""
+
+    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node:
+        """Join under a new incarnation. Claims of earlier incarnations run out by their own leases."""
+        ...
+
+    async def heartbeat(self, node: Node, *, draining: bool) -> None:
+        """Say that the node lives; a draining one is given nothing more."""
+        ...
+
+    async def take(self, node: Node, lease_for: Seconds) -> list[ClaimedJob]:
+        """Start the claims that are waiting for this node: from here on they are under ``lease_for``."""
+        ...
+
+    async def renew(self, node: Node, claims: Collection[ClaimId], lease_for: Seconds) -> set[ClaimId]:
+        """Extend leases. Returns those that are still held; the others are lost and must be dropped."""
+        ...
+
+    async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
+        """Record ends, all in one transaction. Returns how many were still held; the others change nothing
+        (law K2)."""
+        ...
+
+    async def reclaim(self, *, limit: int) -> int:
+        """Take back up to ``limit`` expired claims, whoever held them. Returns how many jobs came back.
+
+        A started attempt counts; one that never started does not. A job out of attempts is dead."""
+        ...
+
+    async def leave(self, node: Node) -> None: ...
+
+    async def wait(self, node: Node, at_most: Seconds) -> None:
+        """Return when a claim may be waiting for this node, or after ``at_most``. Only a hint."""
+        ...
+
+
+class FeederStore(Protocol):
+    """Moves stored work into flows as room appears: bulk sets and the transactional inbox. Any node may."""
+
+    async def feed(self, bounds: Mapping[TenantId, int | None], *, limit: int) -> int:
+        """Move up to ``limit`` stored jobs of the named tenants in. Returns how many moved (or, for inbox
+        jobs over the bound, were dead-lettered)."""
+        ...
+
+    async def stored_tenants(self) -> list[TenantId]:
+        """The tenants with stored work."""
+        ...
