@@ -1,4 +1,4 @@
-"""A real PostgreSQL on this machine, owned by one process: a small supervisor around the server's own binaries.
+"""A real PostgreSQL on this machine, owned by one process: a small supervisor of the server's own binaries.
 
 Layout of a data directory, all of it mode 0700::
 
@@ -77,7 +77,7 @@ class EmbeddedServer:
     ``initdb`` of PostgreSQL >= 15 (default: those of the ``embedded`` extra). ``settings`` are PostgreSQL's
     own, added to :data:`SETTINGS`.
 
-    As root the server runs as the directory's owner, or as ``nobody`` when root owns it; otherwise as oneself.
+    As root the server runs as the directory's owner, or as ``nobody`` when root owns it; else as oneself.
 
     Raises :class:`InvalidValue` for a directory or setting that cannot be used and :class:`MissingExtra` when
     there are no binaries.
@@ -143,7 +143,7 @@ class EmbeddedServer:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the postmaster if this object started it, for crash tests. Its children end by themselves."""
+        """SIGKILL to the postmaster if this object started it, for crash tests. Its children follow."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -170,7 +170,7 @@ class EmbeddedServer:
         return self._process is not None
 
     def url(self, user: str = "postgres", database: str = "postgres") -> str:
-        """The URL of ``database`` for ``user``, over the Unix socket. Raises :class:`Closed` when not running."""
+        """The URL of ``database`` for ``user``, over the Unix socket. Raises :class:`Closed` if down."""
         if not self.running:
             raise Closed(f"the PostgreSQL server in {self.data_dir} is not running; call start() first")
         lines = self._pid_file()

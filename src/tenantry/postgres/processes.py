@@ -65,7 +65,7 @@ class Account:
 
 
 def account_of(home: Path) -> Account:
-    """Who runs the server of ``home``: oneself; for root the directory's owner, or ``nobody`` if root owns it."""
+    """Who runs the server of ``home``: oneself; for root its owner, or ``nobody`` when root owns it."""
     if os.geteuid() != 0:
         return Account.own()
     owner = home.stat()
@@ -118,10 +118,10 @@ def is_server_in(cluster: Path, pid: int) -> bool:
 
 
 def end_servers_in(cluster: Path, *, first: int | None, within: Seconds = 15.0) -> None:
-    """Ends every PostgreSQL process whose working directory is ``cluster``, the postmaster ``first`` and gently.
+    """Ends all PostgreSQL processes whose working directory is ``cluster``; ``first``, the postmaster, gently.
 
-    A killed postmaster leaves children behind that end by themselves, mostly; one that does not would hold the
-    shared memory and stop the next server. Raises :class:`StoreUnavailable` when one survives.
+    A killed postmaster leaves children behind that mostly end by themselves; one that does not would hold
+    the shared memory and stop the next server. Raises :class:`StoreUnavailable` when one survives.
     """
     left = list(_servers_in(cluster))
     if first in left and first is not None:
