@@ -29,13 +29,13 @@ class Tier:
     """What a class of service may use. Frozen; made by :mod:`tenantry.config.registry` or by hand.
 
     ``weight``: relative share, > 0 and <= 1e6. ``cap``: largest part of the pool's live slots, in (0, 1].
-    ``bound``: most jobs waiting per tenant, >= 1, or None for no bound. ``submit_rate``: jobs accepted a second and
-    ``dispatch_rate``: jobs started a second, per tenant, or None for no limit. ``pool``: the pool that
-    serves it. The floor is the pool's, not a tier's.
+    ``bound``: most jobs waiting per tenant, >= 1, or None for no bound. ``submit_rate``: jobs accepted a
+    second and ``dispatch_rate``: jobs started a second, per tenant, or None for no limit. ``pool``: the pool
+    that serves it. The floor is the pool's, not a tier's.
     """
 
     name: TierName
-    weight: Weight = Weight(1.0)
+    weight: Weight = Weight(1.0)  # noqa: RUF009 - a NewType: the number itself
     cap: float = 1.0
     bound: int | None = None
     submit_rate: float | None = None
