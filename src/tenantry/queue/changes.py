@@ -14,7 +14,10 @@ from tenantry.queue.model import ClaimId, FlowId, JobClass, NodeId, Seq
 
 @dataclass(frozen=True, slots=True)
 class FlowOpened:
-    """A flow exists. ``ordered``: one job at a time, and a retry keeps its place. ``limit``: the lane's."""
+    """A flow exists. ``ordered``: one job at a time, and a retry keeps its place.
+
+    ``head``: the next seq to claim when the flow is first heard of; everything before it has been claimed.
+    """
 
     flow: FlowId
     tenant: TenantId
@@ -23,7 +26,7 @@ class FlowOpened:
     replay: str | None
     ordered: bool
     lane_paused: bool = False
-    limit: int | None = None
+    head: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,16 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A job that waits outside its flow's line until ``due_at``. ``attempts``: those that counted so far."""
+    """A job that waits outside its flow's line until ``due_at``. ``attempts``: those that counted so far.
+
+    ``first``: it goes to the front of its flow (it was given back unharmed), not to the end (a retry).
+    """
 
     flow: FlowId
     seq: Seq
     due_at: Timestamp
     attempts: int
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +73,11 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class LaneChanged:
-    """A person paused or resumed a lane, or its limit changed."""
+    """A person paused or resumed a lane."""
 
     tenant: TenantId
     target: Target
     paused: bool
-    limit: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +96,17 @@ class Held:
     seq: Seq
     claimed_at: Timestamp
     node: NodeId
+    incarnation: int
 
 
 @dataclass(frozen=True, slots=True)
 class FlowStanding:
-    """A flow with work: ``head`` is the next seq to claim, ``tail`` the last one given (0 when none)."""
+    """A flow with work. ``tail``: the last seq given. ``waiting_since``: when the job at the head was
+    submitted, None when nobody waits."""
 
     opened: FlowOpened
-    head: int
     tail: int
+    waiting_since: Timestamp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +134,17 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class ClaimPlan:
-    """One claim to be written: what one node is to run next. The arrays run in parallel."""
+    """One claim to be written: what one node is to run next. The three arrays run in parallel.
+
+    ``attempts``: those that counted before this one. ``returned``: positions of the jobs that were deferred.
+    """
 
     node: NodeId
     incarnation: int
     flows: tuple[FlowId, ...]
     seqs: tuple[Seq, ...]
-    attempts: tuple[int, ...]  # attempts that counted before this one
+    attempts: tuple[int, ...]
+    returned: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,386 @@
+"""The planner's memory: one rule a pool, one log a flow, and who holds what. Pure.
+
+Built from a :class:`Standing`, kept up to date by changes, and asked for claims. It is a cache: at any doubt
+it is thrown away and built again.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import cast
+
+from tenantry.algorithms.fair_share import Charge, FairShare, Kinds, Pick
+from tenantry.config.ports import TenantDirectory
+from tenantry.config.tiers import Tier
+from tenantry.kernel.errors import InvariantBroken
+from tenantry.kernel.instant import Timestamp
+from tenantry.kernel.tenant import TenantId, TierName, Weight
+from tenantry.lanes.model import Lane, kind_of
+from tenantry.queue.changes import (
+    Change,
+    ClaimPlan,
+    Deferred,
+    FlowOpened,
+    FlowStanding,
+    Held,
+    LaneChanged,
+    Left,
+    LiveNode,
+    NodesChanged,
+    Standing,
+    Submitted,
+    Withdrawn,
+)
+from tenantry.queue.flow_log import FlowLog, Taken
+from tenantry.queue.model import FlowId, NodeId, Seq
+
+REMOVED = Tier(TierName("removed"), Weight(1.0))
+"""Serves what a tenant left behind that the registry no longer names: accepted work still ends (K1)."""
+
+
+@dataclass(slots=True)
+class _Flow:
+    opened: FlowOpened
+    lane: Lane
+    log: FlowLog
+    rule: FairShare
+
+
+@dataclass(slots=True)
+class _Node:
+    live: LiveNode
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """What every job of one pick on one node shares."""
+
+    charge: Charge
+    node: tuple[NodeId, int]
+    rule: FairShare
+
+
+@dataclass(slots=True)
+class _Claim:
+    """A claim being written down for one node."""
+
+    node: LiveNode
+    flows: list[FlowId] = field(default_factory=list)
+    seqs: list[Seq] = field(default_factory=list)
+    attempts: list[int] = field(default_factory=list)
+    returned: list[int] = field(default_factory=list)
+
+    def add(self, flow: FlowId, jobs: Sequence[Taken]) -> None:
+        for seq, attempts, returned in jobs:
+            if returned:
+                self.returned.append(len(self.seqs))
+            self.flows.append(flow)
+            self.seqs.append(seq)
+            self.attempts.append(attempts)
+
+    def plan(self) -> ClaimPlan:
+        return ClaimPlan(
+            self.node.id,
+            self.node.incarnation,
+            tuple(self.flows),
+            tuple(self.seqs),
+            tuple(self.attempts),
+            tuple(self.returned),
+        )
+
+
+@dataclass(slots=True)
+class _Booking:
+    """What one round writes down."""
+
+    claims: dict[NodeId, _Claim] = field(default_factory=dict)
+    heads: dict[FlowId, int] = field(default_factory=dict)
+    jobs: int = 0
+
+    def on(self, node: LiveNode) -> _Claim:
+        return self.claims.setdefault(node.id, _Claim(node))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What one round decided: claims to write, the heads that moved, and how many jobs that starts."""
+
+    claims: tuple[ClaimPlan, ...]
+    heads: Mapping[FlowId, int]
+    jobs: int
+
+
+NOTHING = Planned((), {}, 0)
+
+
+class PlannerMemory:
+    """Everything a planner knows. ``floor``: φ of every pool. One task only."""
+
+    def __init__(self, standing: Standing, directory: TenantDirectory, *, floor: float = 0.25) -> None:
+        self._directory, self._floor = directory, floor
+        self._rules: dict[str, FairShare] = {}
+        self._pools: dict[TenantId, str] = {}
+        self._tiers: dict[TenantId, Tier] = {}
+        self._flows: dict[FlowId, _Flow] = {}
+        self._lanes: dict[Lane, list[FlowId]] = {}
+        self._nodes: dict[NodeId, _Node] = {}
+        self._held: dict[tuple[NodeId, int], int] = {}
+        self._running: dict[tuple[FlowId, Seq], _Running] = {}
+        self._delayed: dict[tuple[FlowId, Seq], Deferred] = {}
+        self._due: list[tuple[float, FlowId, Seq]] = []
+        self._build(standing)
+
+    def _build(self, standing: Standing) -> None:
+        for flow in standing.flows:
+            self._open(flow)
+        for deferred in standing.deferred:
+            self._skip(deferred.flow, deferred.seq)
+            self._defer(deferred)
+        for withdrawn in standing.withdrawn:
+            self._skip(withdrawn.flow, withdrawn.seq)
+        for held in standing.held:
+            self._adopt(held, standing.now)
+        self.set_nodes(standing.nodes)
+
+    # -- changes ---------------------------------------------------------------------------------------
+
+    def apply(self, changes: Iterable[Change], now: Timestamp) -> bool:
+        """Take in what happened, in order. True when the nodes must be read again."""
+        nodes_changed = False
+        for change in changes:
+            match change:
+                case Left():
+                    self._left(change, now)
+                case Submitted():
+                    self._submitted(change, now)
+                case Deferred():
+                    self._skip(change.flow, change.seq)
+                    self._defer(change)
+                case FlowOpened():
+                    self._open(FlowStanding(change, tail=change.head - 1))
+                case Withdrawn():
+                    self._withdrawn(change)
+                case LaneChanged():
+                    self._lane_changed(change)
+                case NodesChanged():
+                    nodes_changed = True
+        return nodes_changed
+
+    def set_nodes(self, nodes: Sequence[LiveNode]) -> None:
+        """The nodes that live. What a vanished one holds stays held until its leases are reclaimed."""
+        self._nodes = {
+            node.id: _Node(node, node.slots - self._held.get((node.id, node.incarnation), 0))
+            for node in nodes
+        }
+        pools = {node.pool for node in nodes} | self._rules.keys()
+        for pool in pools:
+            here = [node for node in nodes if node.pool == pool]
+            kinds: Kinds = frozenset().union(*(node.kinds for node in here if node.slots > 0))
+            self._rule(pool).set_slots(sum(node.slots for node in here), kinds)
+
+    def refresh_tiers(self) -> bool:
+        """Read every known tenant's tier again. False when a tenant moved to another pool: rebuild then."""
+        for tenant, known in list(self._tiers.items()):
+            tier = self._directory.tier_of(tenant) or REMOVED
+            if tier.pool != known.pool:
+                return False
+            if tier != known:
+                self._set_tenant(tenant, tier)
+        for flow in self._flows.values():
+            self._set_limit(flow)
+        return True
+
+    # -- decisions -------------------------------------------------------------------------------------
+
+    def plan(self, now: Timestamp) -> Planned:
+        """Fill the free slots of every pool. What is returned is booked: write it, or discard this memory."""
+        self._release_due(now)
+        booking = _Booking()
+        for pool, rule in self._rules.items():
+            nodes = self._free_nodes(pool)
+            free = {kinds: sum(node.free for node in able) for kinds, able in nodes.items()}
+            for pick in rule.plan(free, now) if free else ():
+                self._book(pick, nodes[pick.kinds], booking)
+        if not booking.jobs:
+            return NOTHING
+        return Planned(tuple(claim.plan() for claim in booking.claims.values()), booking.heads, booking.jobs)
+
+    def next_due(self) -> float | None:
+        """The next instant at which there may be something to plan that no change announces; None: never."""
+        timers = [at for rule in self._rules.values() if (at := rule.next_timer()) is not None]
+        if self._due:
+            timers.append(self._due[0][0])
+        return min(timers, default=None)
+
+    # -- what people ask -------------------------------------------------------------------------------
+
+    def in_flight(self) -> frozenset[tuple[FlowId, Seq]]:
+        """Every job that this memory believes to be held: audited against live claims (law K3)."""
+        return frozenset(self._running)
+
+    def lanes(self) -> int:
+        return len(self._lanes)
+
+    def waiting(self) -> int:
+        """Jobs in line over all flows. O(flows)."""
+        return sum(flow.log.waiting() for flow in self._flows.values())
+
+    def oldest_in_quota(self, now: Timestamp) -> dict[str, float]:
+        """Per pool: the age in seconds of the oldest waiting job of a tenant that is eligible and below its
+        share: the number to scale workers on. 0 when there is none. O(flows)."""
+        oldest = dict.fromkeys(self._rules, 0.0)
+        slots = {
+            pool: sum(n.live.slots for n in self._nodes.values() if n.live.pool == pool) for pool in oldest
+        }
+        for flow in self._flows.values():
+            since, tenant = flow.log.waiting_since(), flow.opened.tenant
+            pool = self._pools[tenant]
+            if since is None or not flow.rule.eligible(tenant):
+                continue
+            if flow.rule.in_flight(tenant) < flow.rule.share(tenant) * slots[pool]:
+                oldest[pool] = max(oldest[pool], now - since)
+        return oldest
+
+    # -- booking ---------------------------------------------------------------------------------------
+
+    def _free_nodes(self, pool: str) -> dict[Kinds, list[_Node]]:
+        found: dict[Kinds, list[_Node]] = {}
+        for node in self._nodes.values():
+            if node.live.pool == pool and node.free > 0:
+                found.setdefault(node.live.kinds, []).append(node)
+        return found
+
+    def _book(self, pick: Pick, nodes: list[_Node], booking: _Booking) -> None:
+        flow = self._flows[cast(FlowId, pick.flow)]
+        taken = flow.log.take(pick.count)
+        if len(taken) != pick.count:
+            raise InvariantBroken(f"flow {pick.flow}: {pick.count} jobs planned, {len(taken)} in line")
+        booking.heads[flow.opened.flow] = flow.log.head
+        booking.jobs += len(taken)
+        at = 0
+        while at < len(taken):
+            node = max(nodes, key=lambda each: each.free)
+            part = taken[at : at + node.free]
+            at += len(part)
+            self._give(flow, part, node, pick.charge)
+            booking.on(node.live).add(flow.opened.flow, part)
+
+    def _give(self, flow: _Flow, jobs: Sequence[Taken], node: _Node, charge: Charge) -> None:
+        key = (node.live.id, node.live.incarnation)
+        node.free -= len(jobs)
+        self._held[key] = self._held.get(key, 0) + len(jobs)
+        running = _Running(charge, key, flow.rule)
+        for seq, _, _ in jobs:
+            self._running[flow.opened.flow, seq] = running
+
+    def _release_due(self, now: Timestamp) -> None:
+        while self._due and self._due[0][0] <= now:
+            _, flow_id, seq = heappop(self._due)
+            deferred = self._delayed.pop((flow_id, seq), None)
+            if deferred is not None:
+                flow = self._flows[flow_id]
+                first = deferred.first or (flow.opened.ordered and deferred.attempts > 0)
+                flow.log.put_back(seq, deferred.attempts, first=first)
+                flow.rule.add(flow_id)
+
+    # -- single changes --------------------------------------------------------------------------------
+
+    def _open(self, standing: FlowStanding) -> None:
+        opened = standing.opened
+        if opened.flow in self._flows:
+            return
+        rule = self._rule_of(opened.tenant)
+        lane = Lane(opened.tenant, opened.target)
+        flow = _Flow(opened, lane, FlowLog(opened.head, standing.tail, standing.waiting_since), rule)
+        self._flows[opened.flow] = flow
+        self._lanes.setdefault(lane, []).append(opened.flow)
+        rule.open_flow(
+            opened.flow,
+            tenant=opened.tenant,
+            lane=lane,
+            kind=kind_of(opened.target),
+            rank=int(opened.job_class),
+            limit=1 if opened.ordered else None,
+        )
+        rule.pause_lane(lane, paused=opened.lane_paused)
+        self._set_limit(flow)
+        if flow.log.waiting():
+            rule.add(opened.flow, flow.log.waiting())
+
+    def _set_limit(self, flow: _Flow) -> None:
+        document = self._directory.tenant(flow.opened.tenant)
+        flow.rule.limit_lane(flow.lane, document.settings_for(flow.opened.target).limit if document else None)
+
+    def _submitted(self, change: Submitted, now: Timestamp) -> None:
+        flow = self._flows[change.flow]
+        flow.log.append(change.count, now)
+        flow.rule.add(change.flow, change.count, cost=change.cost)
+
+    def _left(self, change: Left, now: Timestamp) -> None:
+        running = self._running.pop((change.flow, change.seq), None)
+        if running is not None:
+            running.rule.settle(running.charge, change.busy_for, now)
+            self._free_slot(running.node)
+        if change.deferred is not None:
+            self._defer(change.deferred)
+
+    def _free_slot(self, holder: tuple[NodeId, int]) -> None:
+        self._held[holder] -= 1
+        if not self._held[holder]:
+            del self._held[holder]
+        node = self._nodes.get(holder[0])
+        if node is not None and node.live.incarnation == holder[1]:
+            node.free += 1
+
+    def _defer(self, deferred: Deferred) -> None:
+        self._delayed[deferred.flow, deferred.seq] = deferred
+        heappush(self._due, (deferred.due_at, deferred.flow, deferred.seq))
+        flow = self._flows[deferred.flow]
+        if flow.opened.ordered and deferred.attempts > 0:  # its key waits for it
+            flow.rule.hold_flow(deferred.flow, deferred.due_at)
+
+    def _skip(self, flow_id: FlowId, seq: Seq) -> None:
+        flow = self._flows[flow_id]
+        if flow.log.skip(seq):
+            flow.rule.withdraw(flow_id)
+
+    def _withdrawn(self, change: Withdrawn) -> None:
+        key = (change.flow, change.seq)
+        if key in self._running:
+            return  # its claim was planned meanwhile; the worker will find the job gone and say so
+        flow = self._flows[change.flow]
+        if self._delayed.pop(key, None) is not None:
+            if flow.opened.ordered:
+                flow.rule.hold_flow(change.flow, 0.0)
+        elif flow.log.skip(change.seq) or flow.log.remove_returned(change.seq):
+            flow.rule.withdraw(change.flow)
+
+    def _lane_changed(self, change: LaneChanged) -> None:
+        lane = Lane(change.tenant, change.target)
+        for flow_id in self._lanes.get(lane, ())[:1]:
+            self._flows[flow_id].rule.pause_lane(lane, paused=change.paused)
+
+    def _adopt(self, held: Held, now: Timestamp) -> None:
+        rule, holder = self._flows[held.flow].rule, (held.node, held.incarnation)
+        charge = rule.adopt(held.flow, held.claimed_at, now)
+        self._running[held.flow, held.seq] = _Running(charge, holder, rule)
+        self._held[holder] = self._held.get(holder, 0) + 1
+
+    # -- tenants and pools -----------------------------------------------------------------------------
+
+    def _rule_of(self, tenant: TenantId) -> FairShare:
+        if tenant not in self._tiers:
+            self._set_tenant(tenant, self._directory.tier_of(tenant) or REMOVED)
+        return self._rule(self._pools[tenant])
+
+    def _set_tenant(self, tenant: TenantId, tier: Tier) -> None:
+        self._tiers[tenant] = tier
+        self._pools[tenant] = tier.pool
+        self._rule(tier.pool).set_tenant(tenant, weight=tier.weight, cap=tier.cap, rate=tier.dispatch_rate)
+
+    def _rule(self, pool: str) -> FairShare:
+        rule = self._rules.get(pool)
+        if rule is None:
+            rule = self._rules[pool] = FairShare(floor=self._floor)
+        return rule
