@@ -39,11 +39,15 @@ class IntakeStore(Protocol):
 
         The bound is checked exactly, under concurrency: a tenant never has more than ``bound`` jobs that
         have not ended. A refusal is by BOUND or KEY_REUSED; ``detail`` names the row of a reused key.
+        A bound's ``retry_after`` is a bare estimate; intake adds the jitter (law K5).
         """
         ...
 
     async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet:
-        """Store a set of any size once. Its jobs are fed in as room appears."""
+        """Store a set of any size once. Its jobs are fed in as room appears, oldest set first.
+
+        They carry no idempotency keys (:func:`tenantry.queue.admission.check_bulk`): what is fed later has
+        nobody to answer to."""
         ...
 
     async def bulk(self, tenant: TenantId, bulk_id: str) -> BulkSet | None: ...
@@ -62,7 +66,9 @@ class IntakeStore(Protocol):
         ...
 
     async def facts(self, tenant: TenantId, job: JobId, *, pool: str) -> Facts | None:
-        """``pool``: the one that serves the tenant's tier. What :func:`tenantry.queue.explain.explain` needs to say why a job waits."""
+        """What :func:`tenantry.queue.explain.explain` needs to say why a job waits.
+
+        ``pool``: the one that serves the tenant's tier."""
         ...
 
 
@@ -105,7 +111,8 @@ class PlannerStore(Protocol):
         """Write ``claims`` and the new ``heads`` (all or nothing), and take the changes since the last call.
 
         A claim for a node that is not there any more is written all the same: its start lease runs out and
-        it is reclaimed.
+        it is reclaimed. A place whose job was cancelled meanwhile is claimed in vain: nothing runs, and by
+        the time the claim is taken or reclaimed a change says that it has :class:`Left`.
         """
         ...
 
@@ -113,7 +120,7 @@ class PlannerStore(Protocol):
         """The nodes whose heartbeat is fresh."""
         ...
 
-    async def wait(self, at_most: Seconds) -> None:
+    async def wait_for_changes(self, at_most: Seconds) -> None:
         """Return when something may have changed, or after ``at_most``. Only a hint."""
         ...
 
@@ -145,12 +152,13 @@ class WorkerStore(Protocol):
     async def reclaim(self, *, limit: int) -> int:
         """Take back up to ``limit`` expired claims, whoever held them. Returns how many jobs came back.
 
-        A started attempt counts; one that never started does not. A job out of attempts is dead."""
+        A started attempt counts; one that never started does not. At the product's most attempts a job is
+        dead; the target's own, smaller number is the worker's to keep, before it starts one more."""
         ...
 
     async def leave(self, node: Node) -> None: ...
 
-    async def wait(self, node: Node, at_most: Seconds) -> None:
+    async def wait_for_claims(self, node: Node, at_most: Seconds) -> None:
         """Return when a claim may be waiting for this node, or after ``at_most``. Only a hint."""
         ...
 
@@ -165,4 +173,17 @@ class FeederStore(Protocol):
 
     async def stored_tenants(self) -> list[TenantId]:
         """The tenants with stored work."""
+        ...
+
+
+class RateGate(Protocol):
+    """Whether a tenant may submit now, by its submit rate. Answers from memory: calls never wait."""
+
+    def try_acquire(self, tenant: TenantId, cost: int) -> Refusal | None:
+        """Charge ``cost`` >= 1 jobs, or refuse by RATE and charge nothing. ``retry_after`` is exact for a
+        lone caller, None where ``cost`` is more than the rate ever allows at once."""
+        ...
+
+    def give_back(self, tenant: TenantId, cost: int) -> None:
+        """Undo a charge: the jobs were refused by a later rule. What is refused is not charged."""
         ...
