@@ -1,0 +1,170 @@
+"""Which event moves which metric: one short function an event, and the table that finds it."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeVar, cast
+
+from tenantry.kernel.events import Event
+from tenantry.lanes.outcome import CAUSES
+from tenantry.queue import events as queue
+from tenantry.queue.model import Ending, JobClass
+from tenantry.telemetry import http_events as http
+from tenantry.telemetry.meters import OTHER, Meters
+
+E = TypeVar("E", bound=Event)
+Handler = Callable[[Meters, Event], None]
+
+_HANDLERS: dict[type[Event], Handler] = {}
+
+
+def _maps(kind: type[E]) -> Callable[[Callable[[Meters, E], None]], Callable[[Meters, E], None]]:
+    def note(handler: Callable[[Meters, E], None]) -> Callable[[Meters, E], None]:
+        _HANDLERS[kind] = cast(Handler, handler)
+        return handler
+
+    return note
+
+
+def class_label(job_class: JobClass) -> str:
+    return job_class.name.lower()
+
+
+def error_label(error_class: str) -> str:
+    """The error class, or ``other`` for one that is not in the closed set."""
+    return error_class if error_class in CAUSES else OTHER
+
+
+@_maps(queue.JobsAccepted)
+def _accepted(meters: Meters, event: queue.JobsAccepted) -> None:
+    labels = (event.tier, class_label(event.job_class))
+    meters.count("jobs_accepted_total", event.count - event.existing, *labels)
+    meters.count("jobs_repeated_total", event.existing, *labels)
+    meters.count_tenant("tenant_jobs_accepted_total", event.tenant, event.count - event.existing)
+
+
+@_maps(queue.SubmitRefused)
+def _refused(meters: Meters, event: queue.SubmitRefused) -> None:
+    meters.count("jobs_refused_total", event.count, event.tier, event.rule.value)
+    meters.count_tenant("tenant_jobs_refused_total", event.tenant, event.count, event.rule.value)
+
+
+@_maps(queue.BulkStored)
+def _stored(meters: Meters, event: queue.BulkStored) -> None:
+    meters.count("jobs_stored_total", event.count, event.tier)
+
+
+@_maps(queue.JobsFed)
+def _fed(meters: Meters, event: queue.JobsFed) -> None:
+    meters.count("jobs_fed_total", event.count)
+
+
+@_maps(queue.JobsCancelled)
+def _cancelled(meters: Meters, event: queue.JobsCancelled) -> None:
+    meters.count("jobs_cancelled_total", event.count, event.tier)
+
+
+@_maps(queue.JobsClaimed)
+def _claimed(meters: Meters, event: queue.JobsClaimed) -> None:
+    for start in event.starts:
+        meters.observe("job_wait_seconds", start.waited_for, start.tier, class_label(start.job_class))
+
+
+@_maps(queue.JobsSettled)
+def _settled(meters: Meters, event: queue.JobsSettled) -> None:
+    meters.observe("settle_seconds", event.took_for)
+    meters.count("settles_lost_total", event.lost)
+    for end in event.ends:
+        _ended(meters, end)
+
+
+def _ended(meters: Meters, end: queue.JobEnd) -> None:
+    job_class = class_label(end.job_class)
+    meters.count("attempts_total", 1, end.tier, job_class, end.ending.value)
+    meters.observe("attempt_seconds", end.busy_for, end.tier, job_class)
+    if end.ending in {Ending.RETRY, Ending.DEAD}:
+        meters.count("attempt_failures_total", 1, end.tier, error_label(end.error_class))
+    meters.count_tenant("tenant_attempts_total", end.tenant, 1, end.ending.value)
+    meters.count_tenant("tenant_busy_seconds_total", end.tenant, end.busy_for)
+
+
+@_maps(queue.JobsReclaimed)
+def _reclaimed(meters: Meters, event: queue.JobsReclaimed) -> None:
+    meters.count("jobs_reclaimed_total", event.count)
+
+
+@_maps(queue.LeasesLost)
+def _leases_lost(meters: Meters, event: queue.LeasesLost) -> None:
+    meters.count("leases_lost_total", event.claims)
+
+
+@_maps(queue.PlannerElected)
+def _elected(meters: Meters, event: queue.PlannerElected) -> None:
+    meters.show("planner_leader", 1)
+
+
+@_maps(queue.PlannerLost)
+def _place_lost(meters: Meters, event: queue.PlannerLost) -> None:
+    """The backlog is told by the planner: one who lost the place knows it no longer, and must not show it."""
+    meters.show("planner_leader", 0)
+    meters.forget(*_BACKLOG)
+
+
+@_maps(queue.PlannerRebuilt)
+def _rebuilt(meters: Meters, event: queue.PlannerRebuilt) -> None:
+    meters.count("planner_rebuilds_total", 1)
+    meters.observe("planner_rebuild_seconds", event.took_for)
+
+
+@_maps(queue.RoundPlanned)
+def _planned(meters: Meters, event: queue.RoundPlanned) -> None:
+    meters.observe("planner_round_seconds", event.took_for)
+    meters.count("planner_picks_total", event.picks)
+
+
+@_maps(queue.StoreFailed)
+def _store_failed(meters: Meters, event: queue.StoreFailed) -> None:
+    meters.count("store_failures_total", 1, event.loop)
+
+
+_BACKLOG = (
+    "jobs_waiting",
+    "jobs_delayed",
+    "jobs_running",
+    "in_quota_oldest_age_seconds",
+    "pool_slots",
+    "pool_slots_used",
+)
+
+
+@_maps(queue.BacklogMeasured)
+def _measured(meters: Meters, event: queue.BacklogMeasured) -> None:
+    meters.forget(*_BACKLOG)
+    for part in event.backlogs:
+        labels = (part.pool, part.tier)
+        meters.show("jobs_waiting", part.waiting, *labels)
+        meters.show("jobs_delayed", part.delayed, *labels)
+        meters.show("jobs_running", part.running, *labels)
+        meters.show("in_quota_oldest_age_seconds", part.oldest_in_quota_for, *labels)
+    for pool in event.pools:
+        meters.show("pool_slots", pool.slots, pool.pool)
+        meters.show("pool_slots_used", pool.used, pool.pool)
+
+
+@_maps(http.RequestServed)
+def _served(meters: Meters, event: http.RequestServed) -> None:
+    meters.count("http_requests_total", 1, event.method, event.route, str(event.status))
+    meters.observe("http_request_seconds", event.took_for, event.method, event.route)
+
+
+@_maps(http.CredentialRefused)
+def _credential_refused(meters: Meters, event: http.CredentialRefused) -> None:
+    meters.count("http_credentials_refused_total", 1, event.reason)
+
+
+@_maps(http.RequestFailed)
+def _failed(meters: Meters, event: http.RequestFailed) -> None:
+    meters.count("http_faults_total", 1, event.route)
+
+
+HANDLERS: Mapping[type[Event], Handler] = MappingProxyType(_HANDLERS)
+"""Events that move a metric. The others are for logs alone."""
