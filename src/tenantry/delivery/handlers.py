@@ -1,0 +1,154 @@
+"""Python callables as targets: ``handler:NAME`` runs what was registered as ``NAME``.
+
+A handler takes the :class:`~tenantry.queue.model.ClaimedJob` and returns when the work is done; what it
+returns is not kept. Raising is failing: :class:`Reject` ends the job at once, :class:`RetryLater` names when
+to come back, any other exception is retried by the target's backoff. An exception speaks about the *message*,
+not about the target: it says nothing of how many jobs the handler can take. A handler that finds its own
+dependency saturated says so with :class:`RetryLater`, and that speaks about the target.
+"""
+
+import asyncio
+import contextvars
+import inspect
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from tenantry.config.model import TargetSettings
+from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.instant import Seconds
+from tenantry.kernel.tenant import identifier
+from tenantry.lanes.model import HANDLER_PREFIX, Kind
+from tenantry.lanes.outcome import Outcome, excerpt_of
+from tenantry.queue.model import ClaimedJob
+
+Handler = Callable[[ClaimedJob], Any]
+"""An async function, or a plain one, which runs in a thread."""
+
+_H = TypeVar("_H", bound=Handler)
+
+
+class RetryLater(Exception):
+    """Raised by a handler: try this job again in ``seconds`` >= 0 at the earliest. The attempt counts.
+
+    Raises :class:`InvalidValue` for a negative, infinite or NaN wait.
+    """
+
+    def __init__(self, seconds: Seconds, why: str = "") -> None:
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise InvalidValue("RetryLater.seconds", seconds, "finite seconds >= 0")
+        self.seconds, self.why = float(seconds), why
+        super().__init__(seconds, why)
+
+
+class Reject(Exception):
+    """Raised by a handler: this job can never succeed. It becomes a dead letter at once, with ``reason``."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class Handlers:
+    """The handlers of one process, by name. Register before the worker starts: a node announces its kinds
+    once.
+
+    ``threads``: most plain handlers at once, >= 1; give at least as many as the node has slots.
+    """
+
+    def __init__(self, *, threads: int = 64) -> None:
+        if threads < 1:
+            raise InvalidValue("handlers.threads", threads, "an integer >= 1")
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="tenantry-handler")
+        self._by_name: dict[str, Handler] = {}
+
+    def register(self, name: str) -> Callable[[_H], _H]:
+        """A decorator that makes a callable the target ``handler:NAME``. It returns the callable unchanged.
+
+        Raises :class:`InvalidValue` for a name that is taken or is no identifier, and for what is not
+        callable.
+        """
+        identifier(name, path="handler name")
+        if name in self._by_name:
+            raise InvalidValue("handler name", name, "a name that is not registered yet")
+
+        def keep(handler: _H) -> _H:
+            if not callable(handler):
+                raise InvalidValue(f"handler {name}", handler, "a callable that takes the job")
+            self._by_name[name] = handler
+            return handler
+
+        return keep
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """What a node with these handlers can run."""
+        return frozenset(Kind(HANDLER_PREFIX + name) for name in self._by_name)
+
+    async def run(self, name: str, job: ClaimedJob, settings: TargetSettings) -> Outcome:
+        """One attempt by the handler ``name``. Returns how it ended, whatever the handler raised.
+
+        An async handler is cancelled after ``settings.timeout_for``. A thread cannot be stopped: a plain
+        handler keeps its slot until it returns, however long, since giving the job to another would make two
+        live attempts of it. It should keep timeouts of its own.
+        """
+        handler = self._by_name.get(name)
+        if handler is None:
+            return Outcome("unknown_handler", excerpt=excerpt_of(f"no handler {name!r} on this node"))
+        try:
+            return await self._called(handler, job, settings.timeout_for)
+        except RetryLater as later:
+            return Outcome("retry_later", retry_after=later.seconds, excerpt=excerpt_of(later.why))
+        except Reject as rejection:
+            return Outcome("rejected", excerpt=excerpt_of(rejection.reason))
+        except asyncio.CancelledError as error:
+            if _we_are_cancelled():
+                raise
+            return _failed(error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises ends the attempt
+            return _failed(error)
+
+    def close(self) -> None:
+        """Lets no more plain handlers start. Those that run go on to their end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _called(self, handler: Handler, job: ClaimedJob, timeout_for: Seconds) -> Outcome:
+        work = handler(job) if _is_async(handler) else await self._in_thread(handler, job)
+        if not inspect.isawaitable(work):
+            return Outcome("ok")
+        try:
+            async with asyncio.timeout(timeout_for) as limit:
+                await work
+        except TimeoutError as error:
+            return Outcome("timeout") if limit.expired() else _failed(error)
+        return Outcome("ok")
+
+    async def _in_thread(self, handler: Handler, job: ClaimedJob) -> Any:
+        context = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, context.run, _contained, handler, job)
+
+
+def _contained(handler: Handler, job: ClaimedJob) -> Any:
+    """A future cannot carry StopIteration (its caller would wait for ever), and SystemExit would end the
+    node."""
+    try:
+        return handler(job)
+    except (StopIteration, SystemExit) as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
+def _is_async(handler: Handler) -> bool:
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+        getattr(handler, "__call__", None)  # noqa: B004 - an object whose __call__ is async
+    )
+
+
+def _failed(error: BaseException) -> Outcome:
+    return Outcome("handler_error", excerpt=excerpt_of(f"{type(error).__name__}: {error}"))
+
+
+def _we_are_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
