@@ -1,0 +1,177 @@
+"""The rule: who is picked, and how many of its jobs one visit may start. See the package's text."""
+
+from collections.abc import Iterable, Mapping
+from math import inf
+
+from tenantry.algorithms.fair_share import rate
+from tenantry.algorithms.fair_share.records import (
+    RANKS,
+    Band,
+    Berth,
+    Domain,
+    Flow,
+    Kind,
+    Kinds,
+    Line,
+    Tenant,
+)
+from tenantry.algorithms.fair_share.shares import Shares
+
+_FORCED_AFTER = 8  # picks of other ranks; with two lower ranks due at once both still get one in ten
+
+Groups = dict[Kind, list[Kinds]]
+
+
+class Turn:
+    """Whose turn it is, and how far ahead of the next in turn it may run, in slot-seconds."""
+
+    __slots__ = ("ahead", "kinds", "line", "rank")
+
+    def __init__(self, line: Line, ahead: float, kinds: Kinds, rank: int) -> None:
+        self.line, self.ahead, self.kinds, self.rank = line, ahead, kinds, rank
+
+
+class Domains:
+    """All kinds of work, and the clocks by which they are served."""
+
+    def __init__(self, shares: Shares) -> None:
+        self._shares = shares
+        self._domains: dict[Kind, Domain] = {}
+        self._served: Kinds = frozenset()
+
+    def domain(self, kind: Kind) -> Domain:
+        found = self._domains.get(kind)
+        if found is None:
+            now = max((domain.time for domain in self._domains.values()), default=0.0)
+            found = self._domains[kind] = Domain(kind, now)
+            found.served = kind in self._served
+        return found
+
+    def serve(self, kinds: Kinds) -> None:
+        self._served = kinds
+        for domain in self._domains.values():
+            domain.served = domain.kind in kinds
+
+    def level(self) -> None:
+        """Kinds that share no slots drift apart, one served more than the other. Whenever the slots change
+        they start level again: no kind brings along the credit of its lean days (law F5). O(kinds)."""
+        now = max((domain.time for domain in self._domains.values()), default=0.0)
+        for domain in self._domains.values():
+            domain.advance(now)
+
+    def passed(self, time: float, kinds: Kinds) -> None:
+        """A start at ``time`` on a slot that could have run any of ``kinds``."""
+        for kind in kinds:
+            domain = self._domains.get(kind)
+            if domain is not None and domain.time < time:
+                domain.time = time
+
+    def groups(self, left: Iterable[Kinds]) -> Groups:
+        """For each kind the groups with free slots, the least able first: it leaves the others for more."""
+        groups: Groups = {}
+        for kinds in sorted(left, key=len):
+            for kind in kinds:
+                if kind in self._domains:
+                    groups.setdefault(kind, []).append(kinds)
+        return groups
+
+    def next(self, groups: Mapping[Kind, list[Kinds]], now: float) -> Turn | None:
+        """The eligible line of the least virtual time among the kinds of ``groups``. O(kinds · weights)."""
+        if self._shares.changed:
+            self._rescale()
+        best: Line | None = None
+        first = second = inf
+        for kind in groups:
+            for band in self._domains[kind].bands.values():
+                if band.count:
+                    line = _head(band, now)
+                    tag = band.pivot + (line.used - band.origin) / band.effective
+                    if tag < first or best is None:
+                        best, first, second = line, tag, first
+                    elif tag < second:
+                        second = tag
+        if best is None:
+            return None
+        ahead = min((second - first) * best.band.effective, best.band.second() - best.used)
+        return _turn(best, max(0.0, ahead), groups[best.domain.kind][0])
+
+    def _rescale(self) -> None:
+        """Effective weights follow the floor, which follows who is eligible."""
+        least = self._shares.least()
+        for domain in self._domains.values():
+            for band in domain.bands.values():
+                effective = max(band.weight, least)
+                if band.effective != effective:
+                    band.scale(effective, domain.time)
+
+
+def _head(band: Band, now: float) -> Line:
+    while True:
+        line = band.first()
+        if not line.over:
+            return line
+        line.accrue(now)
+        if line.entry is not None and line.used <= line.entry[0]:
+            return line
+
+
+def _turn(line: Line, ahead: float, kinds: Kinds) -> Turn:
+    tenant = line.tenant
+    if len(tenant.lines) == 1:
+        return Turn(line, ahead, kinds, _rank(tenant, (line,)))
+    lines = [one for one in tenant.lines.values() if one.entry is not None and one.domain.kind in kinds]
+    rank = _rank(tenant, lines)
+    chosen = min((one for one in lines if one.ranks[rank].count), key=_own)
+    return Turn(chosen, ahead, kinds, rank)
+
+
+def _own(line: Line) -> float:
+    return line.own
+
+
+def _rank(tenant: Tenant, lines: Iterable[Line]) -> int:
+    """Live before background before replay, but each lower one has its one in ten (law F8)."""
+    for rank in range(1, RANKS):
+        if tenant.since[rank] >= _FORCED_AFTER and any(line.ranks[rank].count for line in lines):
+            return rank
+    return next(rank for rank in range(RANKS) if any(line.ranks[rank].count for line in lines))
+
+
+def count_picks(tenant: Tenant, picked: int, count: int) -> None:
+    for rank in range(1, RANKS):
+        if rank == picked:
+            tenant.since[rank] = 0
+        elif _due(tenant, rank):
+            tenant.since[rank] = min(tenant.since[rank] + count, 2 * _FORCED_AFTER)
+
+
+def _due(tenant: Tenant, rank: int) -> bool:
+    return any(line.ranks[rank].count and line.entry is not None for line in tenant.lines.values())
+
+
+def visit(turn: Turn, berth: Berth, flow: Flow, *, estimate: float, quantum: float) -> int:
+    """How many jobs this visit may start: until the next in turn is a quantum behind, at each level."""
+    tenant, rank = turn.line.tenant, turn.rank
+    ahead = min(
+        turn.ahead,
+        turn.line.ranks[rank].second() - berth.used,
+        berth.flows.second() - flow.used,
+    )
+    most = inf if ahead == inf else (max(0.0, ahead) + quantum) // estimate
+    if rank and any(_due(tenant, higher) for higher in range(rank)):
+        return 1  # it is here by its one in ten
+    for lower in range(rank + 1, RANKS):
+        if _due(tenant, lower):
+            most = min(most, _FORCED_AFTER - tenant.since[lower])
+    return 1 << 30 if most == inf else max(1, int(most))
+
+
+def room(tenant: Tenant, flow: Flow, now: float) -> int:
+    """How many more of the flow cap, limits and rate leave room for; at least 1 where eligible."""
+    lane = flow.berth.lane
+    left = min(tenant.most - tenant.in_flight, rate.tokens(tenant, now))
+    if lane.limit is not None:
+        left = min(left, lane.limit - lane.in_flight)
+    if flow.limit is not None:
+        left = min(left, flow.limit - flow.in_flight)
+    return left
