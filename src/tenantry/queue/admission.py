@@ -19,9 +19,6 @@ from tenantry.lanes.model import HANDLER_PREFIX, Target
 from tenantry.lanes.url import LONGEST_URL, check_url
 from tenantry.queue.model import JobClass, NewJob
 
-ORDERED_FLOWS: Final = 64
-"""A lane's class has so many ordered flows; the keys are spread over them."""
-
 LEAST_RETRY: Final[Seconds] = 1.0
 MOST_RETRY: Final[Seconds] = 300.0
 _UNKNOWN_DRAIN_RETRY: Final[Seconds] = 5.0
@@ -126,11 +123,6 @@ def jittered(retry_after: Seconds, draw: float) -> Seconds:
     """An estimate spread over the next half of itself and never earlier, so that a crowd that was refused
     together does not come back together. ``draw`` is uniform in [0, 1]. Pure."""
     return retry_after * (1.0 + 0.5 * draw)
-
-
-def ordered_flow(key: str) -> int:
-    """Which of the lane's :data:`ORDERED_FLOWS` serves an ordering key. The same on every machine. Pure."""
-    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big") % ORDERED_FLOWS
 
 
 def key_digest(tenant: TenantId, key: str) -> bytes:

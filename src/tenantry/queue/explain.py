@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 
+from tenantry.algorithms.fair_share import cap_slots
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
@@ -62,3 +64,139 @@ class Reason:
     waits_for: WaitsFor
     detail: str
     until: Timestamp | None = None
+
+
+def explain(facts: Facts) -> tuple[Reason, ...]:
+    """Why the job has not started, most decisive first: what nothing else can make up for comes before what
+    time alone brings. Empty for a job that has started or ended (see :func:`headline`). Pure, O(1).
+
+    The sentences speak of this tenant's own figures and of totals; no other tenant is named.
+    """
+    if facts.state is JobState.DELAYED:
+        return (_delay(facts),)
+    if facts.state is not JobState.WAITING:
+        return ()
+    reasons = (rule(facts) for rule in _RULES)
+    return tuple(reason for reason in reasons if reason is not None)
+
+
+def headline(facts: Facts) -> str:
+    """One sentence on where the job is. Pure, O(1)."""
+    if facts.state in _SETTLED:
+        return _SETTLED[facts.state]
+    reasons = explain(facts)
+    return reasons[0].detail if reasons else "It is next: it starts with the planner's next round."
+
+
+_SETTLED = {
+    JobState.RUNNING: "It is running: a worker holds it under a live claim.",
+    JobState.DELIVERED: "It has ended: it was delivered.",
+    JobState.DEAD: "It has ended: it is a dead letter. Its reason and history say why.",
+    JobState.CANCELLED: "It has ended: it was cancelled before it started.",
+}
+
+
+def _delay(facts: Facts) -> Reason:
+    why = "its next attempt" if facts.attempts else "the delay it was submitted with"
+    tried = f" after {_count(facts.attempts, 'attempt')}" if facts.attempts else ""
+    if facts.due_at is None:
+        return Reason(WaitsFor.DELAY, f"It waits for {why}{tried}.")
+    left = _span(facts.due_at - facts.now)
+    return Reason(WaitsFor.DELAY, f"It waits for {why}{tried}, due in {left}.", facts.due_at)
+
+
+def _lane_paused(facts: Facts) -> Reason | None:
+    if not facts.lane_paused:
+        return None
+    return Reason(WaitsFor.LANE_PAUSED, "Its lane is paused: nothing in it starts until a person resumes it.")
+
+
+def _planner(facts: Facts) -> Reason | None:
+    if facts.planner_live:
+        return None
+    return Reason(WaitsFor.PLANNER, "No planner holds its place, so nothing starts; one takes over in 10 s.")
+
+
+def _no_slot(facts: Facts) -> Reason | None:
+    if facts.pool_slots_of_kind > 0:
+        return None
+    if facts.pool_slots == 0:
+        return Reason(WaitsFor.NO_SLOT, f"The pool {facts.pool!r} has no live slots: start a worker for it.")
+    slots = _count(facts.pool_slots, "slot")
+    detail = f"None of the {slots} of pool {facts.pool!r} can run {facts.kind!r}: start a worker that can."
+    return Reason(WaitsFor.NO_SLOT, detail)
+
+
+def _order(facts: Facts) -> Reason | None:
+    if not facts.ordered or not (facts.flow_in_flight or facts.ahead_in_flow):
+        return None
+    if facts.flow_in_flight:
+        return Reason(WaitsFor.ORDER, "Its ordering key runs one job at a time, and one is in flight.")
+    ahead = _count(facts.ahead_in_flow, "job")
+    return Reason(WaitsFor.ORDER, f"Its ordering key runs one job at a time, and {ahead} came before it.")
+
+
+def _lane_limit(facts: Facts) -> Reason | None:
+    if facts.lane_limit is None or facts.lane_in_flight < facts.lane_limit:
+        return None
+    limit = f"{facts.lane_in_flight} of the {facts.lane_limit} that its limit allows"
+    return Reason(WaitsFor.LANE_LIMIT, f"Its lane has {limit} in flight.")
+
+
+def _cap(facts: Facts) -> Reason | None:
+    most = cap_slots(facts.cap, facts.pool_slots)
+    if facts.tenant_in_flight < most:
+        return None
+    held = f"holds {facts.tenant_in_flight} of its {_count(most, 'slot')}"
+    return Reason(WaitsFor.CAP, f"The tenant {held}: {_percent(facts.cap)} of {facts.pool_slots}.")
+
+
+def _rate(facts: Facts) -> Reason | None:
+    if facts.dispatch_rate is None:
+        return None
+    waiting = f"{_count(facts.tenant_waiting, 'job')} of it {_wait(facts.tenant_waiting)}"
+    return Reason(
+        WaitsFor.RATE, f"The tenant starts at most {facts.dispatch_rate:g} jobs a second; {waiting}."
+    )
+
+
+def _line(facts: Facts) -> Reason | None:
+    if facts.ordered or not facts.ahead_in_flow:
+        return None
+    ahead = f"{_count(facts.ahead_in_flow, 'job')} of the same target and class {_wait(facts.ahead_in_flow)}"
+    return Reason(WaitsFor.LINE, f"{ahead} ahead of it.")
+
+
+def _share(facts: Facts) -> Reason | None:
+    busy = f"{facts.pool_in_flight} of the pool's {_count(facts.pool_slots, 'slot')} are in use"
+    others = f"{_count(facts.tenants_waiting, 'tenant')} {_wait(facts.tenants_waiting)}"
+    share = f"; this one's share is {_percent(facts.share)}" if facts.share is not None else ""
+    return Reason(WaitsFor.SHARE, f"{busy} and {others}{share}.")
+
+
+_RULES = (_lane_paused, _planner, _no_slot, _order, _lane_limit, _cap, _rate, _line, _share)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _wait(number: int) -> str:
+    return "waits" if number == 1 else "wait"
+
+
+def _percent(part: float) -> str:
+    return f"{part * 100:.3g} %"
+
+
+def _span(seconds: float) -> str:
+    """A duration as people say it: the two largest units, never less than a second."""
+    whole = max(1, ceil(seconds))
+    for unit, size, smaller, part in _UNITS:
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
+
+
+_UNITS = (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1))

@@ -120,7 +120,7 @@ class PlannerStore(Protocol):
         """The nodes whose heartbeat is fresh."""
         ...
 
-    async def wait_for_changes(self, at_most: Seconds) -> None:
+    async def wait(self, at_most: Seconds) -> None:
         """Return when something may have changed, or after ``at_most``. Only a hint."""
         ...
 
@@ -158,7 +158,7 @@ class WorkerStore(Protocol):
 
     async def leave(self, node: Node) -> None: ...
 
-    async def wait_for_claims(self, node: Node, at_most: Seconds) -> None:
+    async def wait(self, node: Node, at_most: Seconds) -> None:
         """Return when a claim may be waiting for this node, or after ``at_most``. Only a hint."""
         ...
 

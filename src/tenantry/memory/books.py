@@ -1,0 +1,236 @@
+"""The queue's books in memory: jobs, flows, claims, accounts, and the moves that keep them in step.
+
+Every move is one call without an await, so on one event loop each is a transaction.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from tenantry.kernel.clock import Clock
+from tenantry.kernel.errors import InvariantBroken, PlaceLost
+from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.kernel.randomness import Randomness
+from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.model import Lane
+from tenantry.memory.records import Account, Bulk, Claim, Flow, FlowKey, Job, Place, PlannersPlace, Worker
+from tenantry.memory.signal import Signal
+from tenantry.queue.changes import Change, Deferred, FlowOpened, Held, Left, Withdrawn
+from tenantry.queue.lifecycle import KEYS_KEPT_FOR, OUTCOMES_KEPT_FOR, JobEvent, after
+from tenantry.queue.model import ClaimId, FlowId, JobId, JobState, NewJob, NodeId, Seq
+from tenantry.queue.ordering import UNORDERED, bucket
+
+T = TypeVar("T")
+
+
+class Books:
+    """All of it, and the moves. One event loop."""
+
+    def __init__(self, clock: Clock, randomness: Randomness) -> None:
+        self._clock, self._randomness = clock, randomness
+        self.accounts: dict[TenantId, Account] = {}
+        self.flows: dict[FlowId, Flow] = {}
+        self.lanes_paused: set[Lane] = set()
+        self.claims: dict[ClaimId, Claim] = {}
+        self.deferred: dict[Place, Job] = {}
+        self.workers: dict[NodeId, Worker] = {}
+        self.place = PlannersPlace()
+        self.changes: list[Change] = []
+        self.told: set[FlowId] = set()  # the flows that the planner knows
+        self.changed = Signal()
+        self._claimed: dict[NodeId, Signal] = {}
+        self._flow_ids: dict[FlowKey, FlowId] = {}
+        self.ended: Expiring[Job] = Expiring()
+        self._keys: Expiring[tuple[TenantId, bytes]] = Expiring()
+        self._sets: Expiring[Bulk] = Expiring()
+        self._numbers = 0
+
+    def now(self) -> Timestamp:
+        """The authority on leases and due times (law K4)."""
+        return self._clock.now()
+
+    def number(self) -> int:
+        """A number larger than every one before: claims and their tokens."""
+        self._numbers += 1
+        return self._numbers
+
+    def claims_signal(self, node: NodeId) -> Signal:
+        """Set when a claim is written for the node."""
+        return self._claimed.setdefault(node, Signal())
+
+    def new_id(self) -> str:
+        return self._randomness.time_ordered_id()
+
+    def account(self, tenant: TenantId) -> Account:
+        return self.accounts.setdefault(tenant, Account())
+
+    # -- the planner's place ---------------------------------------------------------------------------
+
+    def planner_lives(self) -> bool:
+        return self.now() < self.place.expires_at
+
+    def hold_place(self, term: int) -> None:
+        """Raises :class:`PlaceLost` unless ``term`` is the current, unexpired one."""
+        if term != self.place.term or not self.planner_lives():
+            raise PlaceLost(f"term {term} is not held: the current one is {self.place.term}")
+
+    def tell(self, *changes: Change) -> None:
+        """Changes nobody will ever read are not kept: a planner begins by reading everything."""
+        if self.planner_lives():
+            self.changes.extend(changes)
+        self.changed.set()
+
+    # -- a job's way -----------------------------------------------------------------------------------
+
+    def append(self, tenant: TenantId, new: NewJob, *, now: Timestamp, bulk: Bulk | None = None) -> Job:
+        """A new job at its flow's tail. The caller has checked the bound and tells the change."""
+        flow = self._flow(tenant, new)
+        if flow.opened.flow not in self.told:
+            self.told.add(flow.opened.flow)
+            self.tell(self.opened(flow))
+        flow.tail += 1
+        job = Job(JobId(self.new_id()), tenant, flow, Seq(flow.tail), new, now, bulk=bulk)
+        account = self.account(tenant)
+        account.unended += 1
+        account.jobs[job.id] = flow.jobs[job.seq] = job
+        if bulk is not None:
+            bulk.queued += 1
+        return job
+
+    def postpone(self, job: Job, due_at: Timestamp, *, first: bool = False) -> Deferred:
+        """The job waits outside its flow's line until ``due_at``."""
+        job.deferred = Deferred(*job.place, due_at, job.attempts, first)
+        self.deferred[job.place] = job
+        return job.deferred
+
+    def claim(self, job: Job, claim: Claim, attempts: int) -> None:
+        """The job goes into a claim. Raises :class:`InvariantBroken` when another one holds it."""
+        state = JobState.WAITING if job.claim is None else JobState.RUNNING
+        after(state, JobEvent.CLAIMED)
+        self._undefer(job)
+        job.claim, job.attempts = claim.id, attempts
+        claim.held[job.place] = job
+        self.account(job.tenant).in_flight += 1
+
+    def leave_claim(self, job: Job, busy_for: Seconds | None, deferred: Deferred | None) -> None:
+        """The job is out of its claim; an empty claim is closed."""
+        if job.claim is None:
+            raise InvariantBroken(f"job {job.id} leaves a claim that it is not in")
+        claim = self.claims[job.claim]
+        del claim.held[job.place]
+        job.claim = None
+        self.account(job.tenant).in_flight -= 1
+        self.close_if_empty(claim)
+        self.tell(Left(*job.place, busy_for, deferred))
+
+    def close_if_empty(self, claim: Claim) -> None:
+        if not claim.held:
+            self.claims.pop(claim.id, None)
+
+    def end(self, job: Job, event: JobEvent, *, reason: str = "", status: int | None = None) -> None:
+        """The job has ended (law K1: by an event of the table, never otherwise)."""
+        now = self.now()
+        job.end, job.ended_at, job.reason, job.status = after(job.state(now), event), now, reason, status
+        if job.end is JobState.DELIVERED:
+            job.history.clear()
+        self._undefer(job)
+        del job.flow.jobs[job.seq]
+        if job.seq >= job.flow.head:
+            job.flow.gone.add(job.seq)
+        self._close_account(job, now)
+        self.ended.add(Timestamp(now + OUTCOMES_KEPT_FOR), job)
+
+    def cancel(self, job: Job) -> None:
+        """A waiting or delayed job ends and its place in line is void."""
+        self.end(job, JobEvent.CANCELLED)
+        self.tell(Withdrawn(*job.place))
+
+    def _close_account(self, job: Job, now: Timestamp) -> None:
+        account = self.account(job.tenant)
+        account.unended -= 1
+        account.drain(now)
+        if job.key is not None:
+            until = account.keys[job.key].until = Timestamp(now + KEYS_KEPT_FOR)
+            self._keys.add(until, (job.tenant, job.key))
+        if job.bulk is not None:
+            self._count_in_set(job.bulk, job.state(now), now)
+
+    def _count_in_set(self, bulk: Bulk, end: JobState, now: Timestamp) -> None:
+        bulk.queued -= 1
+        bulk.ends[end] += 1
+        if bulk.finished:
+            self._sets.add(Timestamp(now + OUTCOMES_KEPT_FOR), bulk)
+
+    def _undefer(self, job: Job) -> None:
+        if job.deferred is not None:
+            del self.deferred[job.place]
+            job.deferred = None
+
+    # -- flows -----------------------------------------------------------------------------------------
+
+    def _flow(self, tenant: TenantId, new: NewJob) -> Flow:
+        key: FlowKey = (tenant, new.target, new.job_class, None, bucket(new.ordering_key))
+        known = self._flow_ids.get(key)
+        return self.flows[known] if known is not None else self._open(key, new)
+
+    def _open(self, key: FlowKey, new: NewJob) -> Flow:
+        tenant, _, job_class, replay, ordered_flow = key
+        flow_id = self._flow_ids[key] = FlowId(len(self.flows) + 1)
+        opened = FlowOpened(flow_id, tenant, new.target, job_class, replay, ordered=ordered_flow != UNORDERED)
+        flow = self.flows[flow_id] = Flow(opened)
+        return flow
+
+    def opened(self, flow: Flow) -> FlowOpened:
+        """The flow as it is now: its head moves, and its lane may be paused."""
+        lane = Lane(flow.opened.tenant, flow.opened.target)
+        return replace(flow.opened, lane_paused=lane in self.lanes_paused, head=flow.head)
+
+    # -- what is read ----------------------------------------------------------------------------------
+
+    def job(self, tenant: TenantId, job: JobId) -> Job | None:
+        """The tenant's job, ended ones as long as they are kept."""
+        self.forget()
+        return self.account(tenant).jobs.get(job)
+
+    def held(self) -> Iterator[Held]:
+        """What every claim holds (law K3)."""
+        for claim in self.claims.values():
+            for flow, seq in claim.held:
+                yield Held(flow, seq, claim.claimed_at, claim.node, claim.incarnation)
+
+    def live_workers(self) -> list[Worker]:
+        """Those whose heartbeat is fresh."""
+        now = self.now()
+        return [worker for worker in self.workers.values() if worker.lives(now)]
+
+    def forget(self) -> None:
+        """Drop what was kept long enough: keys a day after their job's end, outcomes after a week.
+
+        Called by whatever reads them, so no row is seen beyond its time and no timer is needed.
+        """
+        now = self.now()
+        for job in self.ended.expired(now):
+            del self.accounts[job.tenant].jobs[job.id]
+        for tenant, digest in self._keys.expired(now):
+            del self.accounts[tenant].keys[digest]
+        for bulk in self._sets.expired(now):
+            del self.accounts[bulk.tenant].bulks[bulk.id]
+
+
+class Expiring(Generic[T]):
+    """Things kept until an instant, in the order in which they run out."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[Timestamp, T]] = deque()
+
+    def __iter__(self) -> Iterator[T]:
+        return (item for _, item in self._kept)
+
+    def add(self, until: Timestamp, item: T) -> None:
+        self._kept.append((until, item))
+
+    def expired(self, now: Timestamp) -> Iterator[T]:
+        """Take out what has run out. A clock that went back only makes the first of them late."""
+        while self._kept and self._kept[0][0] <= now:
+            yield self._kept.popleft()[1]

@@ -1,0 +1,74 @@
+"""The operator's and the feeder's side of the queue in memory."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.model import Lane, Target
+from tenantry.memory.books import Books
+from tenantry.memory.queue_audit import faults
+from tenantry.memory.queue_intake import announce
+from tenantry.memory.records import Account, Job
+from tenantry.queue.changes import LaneChanged
+from tenantry.queue.model import JobState
+
+
+class OperatorSide:
+    """:class:`~tenantry.queue.ports.OperatorStore`."""
+
+    _books: Books
+
+    async def set_paused(self, tenant: TenantId, target: Target, *, paused: bool) -> None:
+        lane = Lane(tenant, target)
+        if (lane in self._books.lanes_paused) is paused:
+            return
+        if paused:
+            self._books.lanes_paused.add(lane)
+        else:
+            self._books.lanes_paused.discard(lane)
+        self._books.tell(LaneChanged(tenant, target, paused))
+
+    async def counts(self) -> Mapping[JobState, int]:
+        books = self._books
+        books.forget()
+        now = books.now()
+        counts = Counter(job.state(now) for job in books.ended)
+        outside = Counter(job.state(now) for job in books.deferred.values())
+        running = sum(len(claim.held) for claim in books.claims.values())
+        unended = sum(account.unended for account in books.accounts.values())
+        counts[JobState.DELAYED] = outside[JobState.DELAYED]
+        counts[JobState.RUNNING] = running
+        counts[JobState.WAITING] = unended - running - outside[JobState.DELAYED]
+        return {state: counts[state] for state in JobState}
+
+    async def audit(self) -> Sequence[str]:
+        return tuple(faults(self._books))
+
+
+class FeederSide:
+    """:class:`~tenantry.queue.ports.FeederStore`. An inbox exists in databases only: nothing can be submitted
+    inside another transaction here."""
+
+    _books: Books
+
+    async def feed(self, bounds: Mapping[TenantId, int | None], *, limit: int) -> int:
+        fed = 0
+        for tenant, bound in bounds.items():
+            account = self._books.account(tenant)
+            room = limit - fed if bound is None else min(limit - fed, bound - account.unended)
+            fed += self._feed(tenant, account, room)
+        return fed
+
+    async def stored_tenants(self) -> list[TenantId]:
+        return [tenant for tenant, account in self._books.accounts.items() if account.feeding]
+
+    def _feed(self, tenant: TenantId, account: Account, room: int) -> int:
+        books, fed = self._books, list[Job]()
+        while account.feeding and len(fed) < room:
+            bulk = account.feeding[0]
+            new = bulk.waiting.popleft()
+            fed.append(books.append(tenant, new, now=books.now(), bulk=bulk))
+            if not bulk.waiting:
+                account.feeding.popleft()
+        announce(books, fed, books.now())
+        return len(fed)

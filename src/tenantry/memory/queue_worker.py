@@ -1,0 +1,146 @@
+"""A worker's side of the queue in memory."""
+
+from collections.abc import Collection, Sequence
+
+from tenantry.kernel.errors import InvariantBroken
+from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.lanes.model import Kind
+from tenantry.memory.books import Books
+from tenantry.memory.records import Claim, Job, Worker
+from tenantry.queue.changes import Deferred, NodesChanged
+from tenantry.queue.lifecycle import MOST_ATTEMPTS, WORKER_LOST, JobEvent, after
+from tenantry.queue.model import Attempt, ClaimedJob, ClaimId, Ending, JobState, Node, NodeId, Settlement
+
+
+class WorkerSide:
+    """:class:`~tenantry.queue.ports.WorkerStore`, but for ``wait``."""
+
+    _books: Books
+
+    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node:
+        books = self._books
+        before = books.workers.get(node)
+        incarnation = before.incarnation + 1 if before else 1
+        worker = Worker(node, incarnation, pool, slots, frozenset(kinds), books.now())
+        books.workers[node] = worker
+        books.tell(NodesChanged())
+        return Node(node, incarnation, pool, slots, worker.kinds)
+
+    async def heartbeat(self, node: Node, *, draining: bool) -> None:
+        worker = self._current(node)
+        if worker is None:  # a later incarnation has its name
+            return
+        appeared = not worker.lives(self._books.now())
+        worker.seen_at = self._books.now()
+        if appeared or worker.draining != draining:
+            worker.draining = draining
+            self._books.tell(NodesChanged())
+
+    async def take(self, node: Node, lease_for: Seconds) -> list[ClaimedJob]:
+        now = self._books.now()
+        taken: list[ClaimedJob] = []
+        for claim in self._books.claims.values():
+            if _belongs(claim, node) and claim.taken_at is None and now < claim.expires_at:
+                claim.taken_at, claim.expires_at = now, Timestamp(now + lease_for)
+                taken += [_claimed(claim, job) for job in claim.held.values()]
+        return taken
+
+    async def renew(self, node: Node, claims: Collection[ClaimId], lease_for: Seconds) -> set[ClaimId]:
+        now = self._books.now()
+        kept: set[ClaimId] = set()
+        for claim_id in claims:
+            claim = self._books.claims.get(claim_id)
+            if claim and _belongs(claim, node) and claim.taken_at is not None and now < claim.expires_at:
+                claim.expires_at = Timestamp(now + lease_for)
+                kept.add(claim_id)
+        return kept
+
+    async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
+        return sum(self._settle(node, settlement) for settlement in settlements)
+
+    async def reclaim(self, *, limit: int) -> int:
+        now = self._books.now()
+        expired = [claim for claim in self._books.claims.values() if claim.expires_at <= now]
+        jobs = [job for claim in expired[:limit] for job in claim.held.values()]
+        for job in jobs:
+            self._take_back(job, now)
+        return len(jobs)
+
+    async def leave(self, node: Node) -> None:
+        worker = self._current(node)
+        if worker is not None and not worker.left:
+            worker.left = True
+            self._books.tell(NodesChanged())
+
+    def _current(self, node: Node) -> Worker | None:
+        worker = self._books.workers.get(node.id)
+        return worker if worker and worker.incarnation == node.incarnation else None
+
+    def _settle(self, node: Node, settlement: Settlement) -> bool:
+        """False, and nothing changed, when claim, token, owner or job are not as named (K2)."""
+        named = settlement.job
+        claim = self._books.claims.get(named.claim)
+        if claim is None or not _belongs(claim, node) or claim.token != named.token:
+            return False
+        job = claim.held.get((named.flow, named.seq))
+        if job is None or claim.taken_at is None:
+            return False
+        deferred = self._record(job, settlement)
+        self._books.leave_claim(job, settlement.busy_for, deferred)
+        return True
+
+    def _record(self, job: Job, settlement: Settlement) -> Deferred | None:
+        books, now = self._books, self._books.now()
+        if settlement.ending is Ending.RELEASED:
+            after(JobState.RUNNING, JobEvent.RELEASED)
+            return books.postpone(job, now, first=True)
+        job.attempts += 1
+        if settlement.failure is not None:
+            job.history.append(settlement.failure)
+        if settlement.ending is Ending.RETRY:
+            after(JobState.RUNNING, JobEvent.FAILED)
+            return books.postpone(job, Timestamp(now + settlement.retry_for))
+        event = JobEvent.SUCCEEDED if settlement.ending is Ending.DELIVERED else JobEvent.EXHAUSTED
+        books.end(job, event, reason=settlement.reason, status=settlement.status)
+        return None
+
+    def _take_back(self, job: Job, now: Timestamp) -> None:
+        books = self._books
+        if job.claim is None:
+            raise InvariantBroken(f"job {job.id} is held by a claim that it does not know")
+        taken_at = books.claims[job.claim].taken_at
+        if taken_at is None:
+            books.leave_claim(job, 0.0, books.postpone(job, now, first=True))
+            return
+        job.attempts += 1
+        job.history.append(Attempt(job.attempts, now, max(0.0, now - taken_at), None, WORKER_LOST))
+        if job.attempts >= MOST_ATTEMPTS:
+            reason = f"{WORKER_LOST} after {job.attempts} attempts"
+            books.end(job, JobEvent.EXHAUSTED, reason=reason)
+            books.leave_claim(job, None, None)
+        else:
+            after(JobState.RUNNING, JobEvent.RECLAIMED)
+            books.leave_claim(job, None, books.postpone(job, now))
+
+
+def _belongs(claim: Claim, node: Node) -> bool:
+    return (claim.node, claim.incarnation) == (node.id, node.incarnation)
+
+
+def _claimed(claim: Claim, job: Job) -> ClaimedJob:
+    opened = job.flow.opened
+    return ClaimedJob(
+        claim.id,
+        claim.token,
+        opened.flow,
+        job.seq,
+        job.id,
+        job.tenant,
+        opened.target,
+        opened.job_class,
+        job.attempts + 1,
+        job.new.payload,
+        job.new.content_type,
+        job.submitted_at,
+        opened.ordered,
+    )
