@@ -20,7 +20,7 @@ class MemoryApiKeys:
     ) -> NewApiKey:
         """A new key of ``tenant``. Its text is in the answer and nowhere else."""
         made = make_api_key(randomness)
-        self._keys[made.key_id] = StoredKey(tenant, made.hash, expires_at)
+        self._keys[made.key_id] = StoredKey(tenant, made.secret_hash, expires_at)
         return made
 
     def revoke(self, key_id: str) -> bool:

@@ -1,0 +1,185 @@
+"""What tenants do with jobs."""
+
+import re
+from asyncio import sleep as give_way
+from dataclasses import replace
+from typing import Final
+
+from tenantry.config.tiers import SHARED_POOL
+from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.tenant import identifier
+from tenantry.kernel.verdict import Refusal, Rule
+from tenantry.queue.explain import Facts
+from tenantry.queue.model import Accepted, JobId, JobState, NewJob
+from tenantry.web import bodies, parsing, wire
+from tenantry.web.calls import Answer, Call
+from tenantry.web.headers import idempotency_key, no_idempotency_key
+from tenantry.web.parameters import parameters
+from tenantry.web.problems import Problem, Refused, of_invalid, of_refusal, refused
+
+RETENTION: Final = "Ended jobs are kept for seven days, unless the operator says otherwise."
+SLICE: Final = 200
+"""So many rows are read at a stretch; then others have their turn."""
+
+BULK: Final = "/v1/bulk"
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
+_NEWEST = 100
+
+
+async def submit_job(call: Call) -> Answer:
+    """`POST /v1/jobs`"""
+    bodies.media_type(call)
+    key = idempotency_key(call)
+    job = _with_key(_single(await bodies.read(call, call.services.limits.job)), key)
+    try:
+        answer = await call.services.intake.submit(call.tenant, [job])
+    except InvalidValue as error:
+        raise Refused(of_invalid(error, within="jobs[0].")) from None
+    if isinstance(answer, Refusal):
+        raise Refused(_without_row(of_refusal(answer)))
+    [accepted] = await _accepted(call, [job], answer)
+    return Answer(202, accepted, {"location": accepted.status_url})
+
+
+async def submit_batch(call: Call) -> Answer:
+    """`POST /v1/batches`"""
+    bodies.media_type(call)
+    no_idempotency_key(call)
+    rows = parsing.read_rows(await bodies.read(call, call.services.limits.batch))
+    jobs: list[NewJob] = []
+    for start in range(0, len(rows), SLICE):
+        jobs.extend(parsing.each(rows, start, start + SLICE))
+        await give_way(0)
+    answer = await call.services.intake.submit(call.tenant, jobs)
+    if isinstance(answer, Refusal):
+        raise Refused(of_refusal(answer, bulk_url=BULK if answer.rule is Rule.BOUND else None))
+    return Answer(202, wire.JobsAccepted(await _accepted(call, jobs, answer)))
+
+
+async def get_job(call: Call) -> Answer:
+    """`GET /v1/jobs/{id}`"""
+    parameters(call, ())
+    view = await call.services.store.job(call.tenant, _job_id(call))
+    if view is None:
+        raise _no_such_job()
+    return Answer(200, wire.job_out(view))
+
+
+async def list_jobs(call: Call) -> Answer:
+    """`GET /v1/jobs`"""
+    given = parameters(call, ("state", "limit"))
+    state = _state(given.get("state"))
+    views = await call.services.store.jobs(call.tenant, state=state, limit=_limit(given.get("limit")))
+    return Answer(200, wire.JobsOut([wire.job_out(view) for view in views]))
+
+
+async def explain_job(call: Call) -> Answer:
+    """`GET /v1/jobs/{id}/explanation`"""
+    parameters(call, ())
+    job, services = _job_id(call), call.services
+    tier = services.directory.tier_of(call.tenant)
+    pool = SHARED_POOL if tier is None else tier.pool
+    facts = await services.store.facts(call.tenant, job, pool=pool)
+    if facts is not None:
+        known = facts if tier is None else _with_tier(facts, tier.pool, tier.cap, tier.dispatch_rate)
+        reasons = wire.reasons_out(services.explain(known))
+        return Answer(200, wire.ExplanationOut(job, facts.state, reasons))
+    view = await services.store.job(call.tenant, job)  # one that has ended waits for nothing
+    if view is None:
+        raise _no_such_job()
+    return Answer(200, wire.ExplanationOut(job, view.state, []))
+
+
+async def cancel_job(call: Call) -> Answer:
+    """`POST /v1/jobs/{id}/cancel`"""
+    bodies.nothing_expected(call)
+    parameters(call, ())
+    job = _job_id(call)
+    state = await call.services.store.cancel(call.tenant, job)
+    if state is None:
+        raise _no_such_job()
+    if state is not JobState.CANCELLED:
+        detail = f"The job is {state.value}. Only a job that is waiting or delayed can be cancelled."
+        raise refused("not-cancellable", detail, state=state.value)
+    return Answer(200, wire.JobCancelled(job, state))
+
+
+async def _accepted(call: Call, jobs: list[NewJob], answer: Accepted) -> list[wire.JobAccepted]:
+    """One entry a job. Only the state of one that an idempotency key found must be asked for."""
+    entries = []
+    for position, (job, id) in enumerate(zip(jobs, answer.ids, strict=True)):
+        existing = position in answer.existing
+        state = await _found_state(call, id) if existing else _born(job)
+        entries.append(wire.JobAccepted(id, state.value, wire.job_url(id), existing))
+    return entries
+
+
+async def _found_state(call: Call, job: JobId) -> JobState:
+    view = await call.services.store.job(call.tenant, job)
+    return JobState.WAITING if view is None else view.state
+
+
+def _born(job: NewJob) -> JobState:
+    return JobState.DELAYED if job.delay_for > 0 else JobState.WAITING
+
+
+def _single(body: bytes) -> NewJob:
+    try:
+        return parsing.read_job(body)
+    except InvalidValue as error:
+        raise Refused(of_invalid(error)) from None
+
+
+def _with_key(job: NewJob, key: str | None) -> NewJob:
+    if key is None:
+        return job
+    if job.idempotency_key not in (None, key):
+        detail = "The Idempotency-Key header and the body's idempotency_key differ; give one of them."
+        raise refused("invalid-parameter", detail)
+    return replace(job, idempotency_key=key)
+
+
+def _without_row(problem: Problem) -> Problem:
+    """A single job is no row of a batch: its detail does not name one."""
+    return replace(problem, detail=problem.detail.removeprefix("jobs[0]: "))
+
+
+def _with_tier(facts: Facts, pool: str, cap: float, dispatch_rate: float | None) -> Facts:
+    return replace(facts, pool=pool, cap=cap, dispatch_rate=dispatch_rate)
+
+
+def _job_id(call: Call) -> JobId:
+    text = call.path_value("id")
+    if not _ID.fullmatch(text):
+        raise _no_such_job()
+    return JobId(text)
+
+
+def _no_such_job() -> Refused:
+    return refused("not-found", f"There is no such job of this tenant. {RETENTION}")
+
+
+def _state(text: str | None) -> JobState | None:
+    if text is None:
+        return None
+    if text not in set(JobState):
+        states = ", ".join(JobState)
+        raise refused("invalid-parameter", f"state: {text[:40]!r} is not accepted; expected one of {states}.")
+    return JobState(text)
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return _NEWEST
+    if not re.fullmatch(r"[0-9]{1,4}", text, re.ASCII) or not 1 <= int(text) <= 1_000:
+        detail = f"limit: {text[:40]!r} is not accepted; expected a whole number from 1 to 1,000."
+        raise refused("invalid-parameter", detail)
+    return int(text)
+
+
+def checked_id(text: str) -> str | None:
+    """``text`` if it may be an id at all."""
+    try:
+        return identifier(text, path="id")
+    except InvalidValue:
+        return None

@@ -1,0 +1,172 @@
+"""The table of what the API can do. The router and the OpenAPI document are both made from it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenantry.queue.model import JobState
+from tenantry.web import bulk, jobs, wire
+from tenantry.web.bodies import NDJSON
+from tenantry.web.calls import JSON, Answer, Call
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the query or a header, as the document describes it."""
+
+    name: str
+    place: str
+    meaning: str
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path. ``problems``: those it can answer beside :data:`ALWAYS`.
+
+    ``body``: media type to record. ``status`` and ``answer``: what success looks like.
+    """
+
+    name: str
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    status: int
+    answer: type
+    body: dict[str, type] = field(default_factory=dict)
+    parameters: tuple[Parameter, ...] = ()
+    problems: tuple[str, ...] = ()
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+ALWAYS = (
+    "malformed-request",
+    "invalid-parameter",
+    "credential-ambiguous",
+    "credential-in-query",
+    "unauthenticated",
+    "tenant-mismatch",
+    "unknown-tenant",
+    "internal-fault",
+    "store-unavailable",
+)
+"""What any operation that needs a key can answer."""
+
+_BODY = ("request-timeout", "body-too-large", "unsupported-media-type", "invalid-value")
+_ADMISSION = ("over-rate", "over-bound", "idempotency-key-reused", "overloaded")
+_LOCATION = {"Location": "Where the state can be read"}
+
+_KEY = Parameter(
+    "Idempotency-Key",
+    "header",
+    "A second submit with the same key and body answers with the first job. Quoted or not",
+    {"type": "string", "minLength": 1, "maxLength": 255},
+)
+_TENANT = Parameter(
+    "X-Tenant-Id", "header", "Not needed. When it is there it must name the key's tenant", {"type": "string"}
+)
+_STATE = Parameter("state", "query", "Only jobs in this state", {"enum": [state.value for state in JobState]})
+_LIMIT = Parameter(
+    "limit",
+    "query",
+    "At most so many, the newest first",
+    {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 100},
+)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "submitJob",
+        "POST",
+        "/v1/jobs",
+        jobs.submit_job,
+        "Submit one job. 202 means that it is durably accepted",
+        202,
+        wire.JobAccepted,
+        body={JSON: wire.JobIn},
+        parameters=(_KEY, _TENANT),
+        problems=_BODY + _ADMISSION,
+        headers=_LOCATION,
+    ),
+    Operation(
+        "listJobs",
+        "GET",
+        "/v1/jobs",
+        jobs.list_jobs,
+        "List the newest jobs, without payloads",
+        200,
+        wire.JobsOut,
+        parameters=(_STATE, _LIMIT, _TENANT),
+    ),
+    Operation(
+        "submitBatch",
+        "POST",
+        "/v1/batches",
+        jobs.submit_batch,
+        "Submit up to 1,000 jobs, all or none. A fault names its row",
+        202,
+        wire.JobsAccepted,
+        body={JSON: wire.JobsIn},
+        parameters=(_TENANT,),
+        problems=(*_BODY, *_ADMISSION, "batch-over-bound"),
+    ),
+    Operation(
+        "submitBulk",
+        "POST",
+        "/v1/bulk",
+        bulk.submit_bulk,
+        "Store a set of any size; its jobs are fed in as the tenant's bound has room",
+        202,
+        wire.BulkOut,
+        body={JSON: wire.JobsIn, NDJSON: wire.JobIn},
+        parameters=(_TENANT,),
+        problems=_BODY,
+        headers=_LOCATION,
+    ),
+    Operation(
+        "getBulk",
+        "GET",
+        "/v1/bulk/{id}",
+        bulk.get_bulk,
+        "How far a bulk set is",
+        200,
+        wire.BulkOut,
+        parameters=(_TENANT,),
+        problems=("not-found",),
+    ),
+    Operation(
+        "getJob",
+        "GET",
+        "/v1/jobs/{id}",
+        jobs.get_job,
+        "A job in any state, ended ones as long as outcomes are kept",
+        200,
+        wire.JobOut,
+        parameters=(_TENANT,),
+        problems=("not-found",),
+    ),
+    Operation(
+        "explainJob",
+        "GET",
+        "/v1/jobs/{id}/explanation",
+        jobs.explain_job,
+        "What a waiting job waits for, most decisive first",
+        200,
+        wire.ExplanationOut,
+        parameters=(_TENANT,),
+        problems=("not-found",),
+    ),
+    Operation(
+        "cancelJob",
+        "POST",
+        "/v1/jobs/{id}/cancel",
+        jobs.cancel_job,
+        "Cancel a job that is waiting or delayed. Cancelling twice is the same as once",
+        200,
+        wire.JobCancelled,
+        parameters=(_TENANT,),
+        problems=("not-found", "not-cancellable"),
+    ),
+)

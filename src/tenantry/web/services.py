@@ -1,0 +1,88 @@
+"""What the API needs of the rest of the house, as ports. ``cli`` wires them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tenantry.config.keys_port import ApiKeys
+from tenantry.config.ports import TenantDirectory
+from tenantry.kernel.clock import Clock, SystemClock
+from tenantry.kernel.events import EventSink, ignore
+from tenantry.kernel.instant import Seconds
+from tenantry.kernel.randomness import Randomness, SystemRandomness
+from tenantry.kernel.tenant import TenantId
+from tenantry.kernel.verdict import Refusal
+from tenantry.queue.explain import Facts, Reason
+from tenantry.queue.model import Accepted, BulkSet, NewJob
+from tenantry.queue.ports import IntakeStore
+
+Explain = Callable[[Facts], Sequence[Reason]]
+"""The pure rule that says why a job waits."""
+
+
+class JobIntake(Protocol):
+    """The way into the queue; :class:`tenantry.queue.intake.Admission` is one.
+
+    Raises :class:`~tenantry.kernel.errors.InvalidValue` naming the row (``jobs[3].cost``),
+    :class:`~tenantry.kernel.errors.UnknownTenant` and :class:`~tenantry.kernel.errors.StoreUnavailable`.
+    """
+
+    async def submit(self, tenant: TenantId, jobs: Sequence[NewJob]) -> Accepted | Refusal: ...
+
+    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet: ...
+
+
+class Readiness(Protocol):
+    """Whether this process can serve."""
+
+    async def check(self) -> None:
+        """Returns when it can. Raises :class:`~tenantry.kernel.errors.StoreUnavailable` when it cannot."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiLimits:
+    """What one request may bring. Sizes in bytes of the body as sent, durations in seconds.
+
+    ``job``, ``batch`` and ``bulk``: the body of a submit of that kind. ``line``: one line of a bulk set in
+    NDJSON. ``read_for``: for the body to arrive. ``ready_for``: for the store to answer a readiness check,
+    whose answer is kept for ``ready_kept_for``. ``key_kept_for``: how long a verified key is trusted without
+    asking the store, so the longest that a revocation takes to act; ``keys_kept``: how many keys at most.
+    """
+
+    job: int = 1_048_576
+    batch: int = 8 * 1_048_576
+    bulk: int = 64 * 1_048_576
+    line: int = 1_048_576
+    read_for: Seconds = 30.0
+    ready_for: Seconds = 2.0
+    ready_kept_for: Seconds = 1.0
+    key_kept_for: Seconds = 5.0
+    keys_kept: int = 10_000
+
+
+class Ambient(Protocol):
+    """What every exchange uses, whatever it is about."""
+
+    @property
+    def events(self) -> EventSink: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def randomness(self) -> Randomness: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServices:
+    """Everything that the API uses. All of it is used from one event loop."""
+
+    intake: JobIntake
+    store: IntakeStore
+    keys: ApiKeys
+    directory: TenantDirectory
+    readiness: Readiness
+    explain: Explain
+    events: EventSink = ignore
+    limits: ApiLimits = ApiLimits()
+    clock: Clock = field(default_factory=SystemClock)
+    randomness: Randomness = field(default_factory=SystemRandomness)
