@@ -75,12 +75,17 @@ class Line(Member):
     def __init__(self, tenant: "Tenant", domain: "Domain", band: "Band") -> None:
         super().__init__()
         self.tenant, self.domain, self.band = tenant, domain, band
-        self.ranks: tuple[Turns[Berth], ...] = tuple(Turns() for _ in range(RANKS))
+        self.ranks: list[Turns[Berth]] = [_NOBODY] * RANKS
         self.berths = 0  # those that take turns, of all ranks
         self.own = 0.0
         self.over = 0
         self.accrued_at = -inf
         band.lines += 1
+
+    def open_rank(self, rank: int) -> None:
+        """Most lines have one class of work: the others share an empty list of turns."""
+        if self.ranks[rank] is _NOBODY:
+            self.ranks[rank] = Turns()
 
     def lag(self) -> float:
         """Slot-seconds it was charged beyond the present time: debt, or if negative credit."""
@@ -110,6 +115,9 @@ class Line(Member):
             self.accrued_at = now
         self.used += max(0, jobs) * late
         self.over += jobs
+
+
+_NOBODY: Turns[Berth] = Turns()
 
 
 class Tenant:

@@ -103,6 +103,7 @@ class FairShare:
         berth = found.berths.get(rank)
         if berth is None:
             berth = found.berths[rank] = Berth(found, rank)
+            found.line.open_rank(rank)
         self._flows[flow] = Flow(flow, berth, limit)
 
     def set_slots(self, slots: int, kinds: Kinds) -> None:
