@@ -44,7 +44,7 @@ def without_postgres(reason: str) -> None:
 
 @pytest.fixture
 def server_home() -> Iterator[Path]:
-    """A short, new directory that the account ``nobody`` can pass; pytest's own, as root, cannot be passed."""
+    """A short, new directory that the account ``nobody`` can pass; pytest's own, as root, it cannot."""
     home = Path(tempfile.mkdtemp(prefix="tnt-"))
     home.chmod(0o711)
     yield home

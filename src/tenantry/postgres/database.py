@@ -10,7 +10,7 @@ from typing import Any, Self
 import asyncpg
 
 from tenantry.kernel.errors import Closed, StoreUnavailable, UsageError
-from tenantry.postgres.errors import translated
+from tenantry.postgres.errors import FOREIGN, translated
 from tenantry.postgres.urls import DatabaseUrls, redacted
 
 OLDEST = 15
@@ -146,7 +146,7 @@ class Database:
     ) -> Self:
         """Opens all three; checks both logins and the server's version.
 
-        ``relaxed_engine``: the engine's sessions run with ``synchronous_commit = off``, see :class:`Sessions`;
+        ``relaxed_engine``: the engine's sessions have ``synchronous_commit = off`` (see :class:`Sessions`);
         not applied behind PgBouncer. Raises :class:`StoreUnavailable`, saying what to do, when the server is
         not there, refuses a login, lacks the database, or is older than :data:`OLDEST`.
         """
@@ -221,5 +221,5 @@ def _listener(hint: Hint) -> Callable[..., None]:
 async def _closed_within(opened: Any, seconds: float = 5.0) -> None:
     try:
         await asyncio.wait_for(opened.close(), seconds)
-    except (TimeoutError, OSError, asyncpg.InterfaceError, asyncpg.PostgresError):
+    except FOREIGN:
         opened.terminate()  # it is being closed anyway: what the server thinks of it no longer matters

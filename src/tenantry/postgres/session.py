@@ -1,13 +1,13 @@
 """A tenant's transaction: law I2, that no tenant-facing statement runs without its tenant bound."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import asyncpg
 
 from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.tenant import TenantId, tenant_id
-from tenantry.postgres.errors import translated
+from tenantry.postgres.errors import FOREIGN, translated
 
 
 @asynccontextmanager
@@ -43,5 +43,6 @@ async def _roll_back(connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Recor
     """Ends the transaction whatever it takes, and leaves the exception that led here to its handler."""
     try:
         await connection.execute("ROLLBACK")
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-        connection.terminate()  # the server rolls back what a broken connection leaves open
+    except FOREIGN:  # the server rolls back what a broken connection leaves open
+        with suppress(asyncpg.InterfaceError):  # the pool has taken it back, and ended it, already
+            connection.terminate()
