@@ -15,6 +15,16 @@ class TenantDirectory(Protocol):
     half of two views.
     """
 
+    @property
+    def version(self) -> int:
+        """Rises whenever the view is replaced."""
+        ...
+
+    @property
+    def floor(self) -> float:
+        """φ of every pool, in [0, 1]: nobody gets less than this part of an equal share (law F1)."""
+        ...
+
     def tenant(self, tenant: TenantId) -> TenantDocument | None:
         """The tenant's document, or None for a tenant that does not exist. O(1)."""
         ...

@@ -82,6 +82,7 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
         "unknown_handler": Cause(_OURS, "no handler of that name is registered on this node"),
         "unknown_target": Cause(_OURS, "the tenant document names no URL for this target"),
         "invalid_secret": Cause(_OURS, "the target's signing secret is not whsec_ and base64"),
+        "worker_lost": Cause(_OURS, "the workers that ran it were lost before they could say how it ended"),
         "exhausted": Cause(_OURS, "this node is out of file descriptors, ports or memory"),
         "internal": Cause(_OURS, "a fault inside the delivery itself"),
     }

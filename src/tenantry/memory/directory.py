@@ -42,6 +42,11 @@ class MemoryDirectory:
         """The registry in force."""
         return self._view.registry
 
+    @property
+    def floor(self) -> float:
+        """See :attr:`~tenantry.config.ports.TenantDirectory.floor`."""
+        return self._view.registry.floor
+
     def replace(self, registry: Registry) -> int:
         """Puts ``registry`` in force for every call that starts afterwards; returns its version. O(n)."""
         with self._writing:

@@ -164,8 +164,9 @@ class Ending(StrEnum):
 class Settlement:
     """The end of one job's attempt, as a worker reports it.
 
-    ``busy_for``: slot-seconds used. ``retry_for``: seconds until the next attempt (RETRY only). ``failure``: the
-    record of a failed attempt (RETRY and DEAD). ``reason``: set for DEAD. ``status``: what the target answered.
+    ``busy_for``: slot-seconds used. ``retry_for``: seconds until the next attempt (RETRY only).
+    ``failure``: the record of a failed attempt (RETRY and DEAD). ``reason``: set for DEAD. ``status``: what
+    the target answered.
     """
 
     job: ClaimedJob

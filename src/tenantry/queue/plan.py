@@ -4,6 +4,7 @@ Built from a :class:`Standing`, kept up to date by changes, and asked for claims
 it is thrown away and built again.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -31,6 +32,7 @@ from tenantry.queue.changes import (
     Submitted,
     Withdrawn,
 )
+from tenantry.queue.events import Backlog, PoolSlots
 from tenantry.queue.flow_log import FlowLog, Taken
 from tenantry.queue.model import FlowId, NodeId, Seq
 
@@ -102,6 +104,22 @@ class _Booking:
         return self.claims.setdefault(node.id, _Claim(node))
 
 
+@dataclass(slots=True)
+class _Standing:
+    """What one tenant, or one tier, has in the queue."""
+
+    waiting: int = 0
+    delayed: int = 0
+    running: int = 0
+    oldest: float = 0.0
+
+    def add(self, other: "_Standing") -> None:
+        self.waiting += other.waiting
+        self.delayed += other.delayed
+        self.running += other.running
+        self.oldest = max(self.oldest, other.oldest)
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """What one round decided: claims to write, the heads that moved, and how many jobs that starts."""
@@ -115,10 +133,10 @@ NOTHING = Planned((), {}, 0)
 
 
 class PlannerMemory:
-    """Everything a planner knows. ``floor``: φ of every pool. One task only."""
+    """Everything a planner knows. One task only."""
 
-    def __init__(self, standing: Standing, directory: TenantDirectory, *, floor: float = 0.25) -> None:
-        self._directory, self._floor = directory, floor
+    def __init__(self, standing: Standing, directory: TenantDirectory) -> None:
+        self._directory, self._floor = directory, directory.floor
         self._rules: dict[str, FairShare] = {}
         self._pools: dict[TenantId, str] = {}
         self._tiers: dict[TenantId, Tier] = {}
@@ -180,7 +198,10 @@ class PlannerMemory:
             self._rule(pool).set_slots(sum(node.slots for node in here), kinds)
 
     def refresh_tiers(self) -> bool:
-        """Read every known tenant's tier again. False when a tenant moved to another pool: rebuild then."""
+        """Read every known tenant's tier again. False when the floor changed or a tenant moved to another
+        pool: build anew then."""
+        if self._directory.floor != self._floor:
+            return False
         for tenant, known in list(self._tiers.items()):
             tier = self._directory.tier_of(tenant) or REMOVED
             if tier.pool != known.pool:
@@ -219,28 +240,53 @@ class PlannerMemory:
         """Every job that this memory believes to be held: audited against live claims (law K3)."""
         return frozenset(self._running)
 
-    def lanes(self) -> int:
-        return len(self._lanes)
+    def flows(self) -> int:
+        return len(self._flows)
 
-    def waiting(self) -> int:
-        """Jobs in line over all flows. O(flows)."""
-        return sum(flow.log.waiting() for flow in self._flows.values())
+    def free(self) -> int:
+        """Slots that nothing holds, over all pools."""
+        return sum(max(0, node.free) for node in self._nodes.values())
 
-    def oldest_in_quota(self, now: Timestamp) -> dict[str, float]:
-        """Per pool: the age in seconds of the oldest waiting job of a tenant that is eligible and below its
-        share: the number to scale workers on. 0 when there is none. O(flows)."""
-        oldest = dict.fromkeys(self._rules, 0.0)
-        slots = {
-            pool: sum(n.live.slots for n in self._nodes.values() if n.live.pool == pool) for pool in oldest
-        }
+    def pools(self) -> tuple[PoolSlots, ...]:
+        """The slots of each pool and how many are held."""
+        slots, used = Counter[str](), Counter[str]()
+        for node in self._nodes.values():
+            slots[node.live.pool] += node.live.slots
+            used[node.live.pool] += node.live.slots - node.free
+        return tuple(PoolSlots(pool, slots[pool], used[pool]) for pool in sorted(slots))
+
+    def backlogs(self, now: Timestamp) -> tuple[Backlog, ...]:
+        """What stands in each tier of each pool. O(flows + jobs in flight + jobs delayed)."""
+        found: dict[TenantId, _Standing] = {}
+        slots = {pool.pool: pool.slots for pool in self.pools()}
         for flow in self._flows.values():
-            since, tenant = flow.log.waiting_since(), flow.opened.tenant
-            pool = self._pools[tenant]
-            if since is None or not flow.rule.eligible(tenant):
-                continue
-            if flow.rule.in_flight(tenant) < flow.rule.share(tenant) * slots[pool]:
-                oldest[pool] = max(oldest[pool], now - since)
-        return oldest
+            standing = found.setdefault(flow.opened.tenant, _Standing())
+            standing.waiting += flow.log.waiting()
+            standing.oldest = max(standing.oldest, self._in_quota_for(flow, slots, now))
+        for flow_id, _ in self._running:
+            found[self._flows[flow_id].opened.tenant].running += 1
+        for flow_id, _ in self._delayed:
+            found[self._flows[flow_id].opened.tenant].delayed += 1
+        return self._by_tier(found)
+
+    def _by_tier(self, found: Mapping[TenantId, _Standing]) -> tuple[Backlog, ...]:
+        tiers: dict[tuple[str, TierName], _Standing] = {}
+        for tenant, standing in found.items():
+            tier = self._tiers[tenant]
+            tiers.setdefault((tier.pool, tier.name), _Standing()).add(standing)
+        return tuple(
+            Backlog(pool, name, each.waiting, each.delayed, each.running, each.oldest)
+            for (pool, name), each in sorted(tiers.items())
+        )
+
+    def _in_quota_for(self, flow: _Flow, slots: Mapping[str, int], now: Timestamp) -> float:
+        """How long the oldest job in line has waited, if its tenant could run it and is below its share."""
+        since, tenant = flow.log.waiting_since(), flow.opened.tenant
+        if since is None or not flow.rule.eligible(tenant):
+            return 0.0
+        if flow.rule.in_flight(tenant) >= flow.rule.share(tenant) * slots.get(self._pools[tenant], 0):
+            return 0.0
+        return max(0.0, now - since)
 
     # -- booking ---------------------------------------------------------------------------------------
 

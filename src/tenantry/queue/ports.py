@@ -175,6 +175,10 @@ class FeederStore(Protocol):
         """The tenants with stored work."""
         ...
 
+    async def tidy(self, *, keep_days: int) -> None:
+        """Drop outcomes older than ``keep_days`` days and idempotency keys past their time."""
+        ...
+
 
 class RateGate(Protocol):
     """Whether a tenant may submit now, by its submit rate. Answers from memory: calls never wait."""

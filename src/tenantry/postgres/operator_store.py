@@ -1,0 +1,61 @@
+"""The operator's side of the store, and the feeder's: on the engine's login, across tenants."""
+
+from collections.abc import Mapping, Sequence
+
+from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.model import Target
+from tenantry.postgres.database import Database
+from tenantry.postgres.errors import translated
+from tenantry.postgres.hints import Hints
+from tenantry.postgres.statements import statement
+from tenantry.queue.model import JobState
+
+_KEYS_A_BATCH = 1_000
+
+
+class PostgresOperatorStore:
+    """Implements :class:`tenantry.queue.ports.OperatorStore`."""
+
+    def __init__(self, database: Database, hints: Hints) -> None:
+        self._pool, self._hints = database.engine, hints
+
+    async def set_paused(self, tenant: TenantId, target: Target, *, paused: bool) -> None:
+        with translated("pausing a lane"):
+            await self._pool.execute(statement("operator/pause"), tenant, target, paused)
+        self._hints.changed()
+
+    async def counts(self) -> Mapping[JobState, int]:
+        with translated("counting jobs"):
+            (row,) = await self._pool.fetch(statement("operator/counts"))
+        return {state: row[state.value] for state in JobState}
+
+    async def audit(self) -> Sequence[str]:
+        with translated("auditing"):
+            return [row["fault"] for row in await self._pool.fetch(statement("operator/audit"))]
+
+
+class PostgresFeederStore:
+    """Implements :class:`tenantry.queue.ports.FeederStore`."""
+
+    def __init__(self, database: Database, hints: Hints) -> None:
+        self._pool, self._hints = database.engine, hints
+
+    async def stored_tenants(self) -> list[TenantId]:
+        with translated("looking for stored work"):
+            rows = await self._pool.fetch(statement("operator/stored_tenants"))
+        return [TenantId(row["tenant_id"]) for row in rows]
+
+    async def feed(self, bounds: Mapping[TenantId, int | None], *, limit: int) -> int:
+        moved = 0
+        with translated("feeding stored work"):
+            for tenant, bound in bounds.items():
+                moved += await self._pool.fetchval("SELECT tenantry.feed($1, $2, $3)", tenant, bound, limit)
+        if moved:
+            self._hints.changed()
+        return moved
+
+    async def tidy(self, *, keep_days: int) -> None:
+        with translated("tidying"):
+            await self._pool.execute("SELECT tenantry.roll_outcomes($1)", keep_days)
+            while await self._pool.fetchval(statement("operator/drop_keys"), _KEYS_A_BATCH) == _KEYS_A_BATCH:
+                pass  # small batches, so that none holds its locks for long

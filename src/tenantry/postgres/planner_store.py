@@ -1,0 +1,260 @@
+"""The planner's side of the store. Every statement is one autocommit that names the term."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import asyncpg
+
+from tenantry.kernel.errors import PlaceLost
+from tenantry.kernel.instant import Seconds, as_timestamp
+from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.model import Kind, Target
+from tenantry.postgres.database import Database
+from tenantry.postgres.errors import translated
+from tenantry.postgres.hints import Hints, wait_for
+from tenantry.postgres.statements import statement
+from tenantry.queue.changes import (
+    Change,
+    ClaimPlan,
+    Deferred,
+    FlowOpened,
+    FlowStanding,
+    Held,
+    LaneChanged,
+    Left,
+    LiveNode,
+    NodesChanged,
+    Round,
+    Standing,
+    Submitted,
+    Withdrawn,
+)
+from tenantry.queue.model import FlowId, JobClass, Seq
+
+START_LEASE: Seconds = 5.0
+"""How long a claim waits for its node. One that was never started does not count as an attempt."""
+
+HEARTBEAT_GOOD_FOR: Seconds = 5.0
+"""A node that was silent for this long has no slots."""
+
+_SWEEP_EVERY = 20  # rounds between two looks below the highest change seen: ids commit out of order
+
+Row: TypeAlias = asyncpg.Record
+
+
+class PostgresPlannerStore:
+    """Implements :class:`tenantry.queue.ports.PlannerStore`."""
+
+    def __init__(self, database: Database, hints: Hints) -> None:
+        self._pool, self._hints = database.engine, hints
+        self._above = 0
+        self._rounds = 0
+        self._known: set[int] = set()
+        self._flows: set[int] = set()
+
+    async def take_place(self, holder: str, lease_for: Seconds) -> int | None:
+        with translated("taking the planner's place"):
+            term: int | None = await self._pool.fetchval(statement("planner/take_place"), holder, lease_for)
+        self._hints.planner_here = term is not None
+        return term
+
+    async def keep_place(self, term: int, lease_for: Seconds) -> None:
+        with translated("keeping the planner's place"):
+            kept = await self._pool.fetchval(statement("planner/keep_place"), term, lease_for)
+        if kept is None:
+            self._lost(term)
+
+    async def leave_place(self, term: int) -> None:
+        self._hints.planner_here = False
+        with translated("leaving the planner's place"):
+            await self._pool.execute(statement("planner/leave_place"), term)
+
+    async def rebuild(self, term: int) -> Standing:
+        """Drains the changes first, so that those which the reading includes are few, then reads all tables
+        at one instant and remembers which changes it includes."""
+        self._above, self._rounds = 0, 0
+        self._known.clear()
+        self._flows.clear()
+        await self.round(term, (), {})
+        with translated("rebuilding the planner's memory"):
+            async with (
+                self._pool.acquire() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                return await self._read(connection, term)
+
+    async def _read(self, connection: Any, term: int) -> Standing:
+        now = await connection.fetchval("SELECT clock_timestamp()")
+        known = await connection.fetch(statement("planner/rebuild_known"))
+        flows = await connection.fetch(statement("planner/rebuild_flows"))
+        deferred = await connection.fetch(statement("planner/rebuild_deferred"))
+        held = await connection.fetch(statement("planner/rebuild_held"))
+        withdrawn = await connection.fetch(statement("planner/rebuild_withdrawn"))
+        nodes = await connection.fetch(statement("planner/nodes"), term, HEARTBEAT_GOOD_FOR)
+        self._known = {row["change_id"] for row in known}
+        self._above = 0
+        self._flows = {row["flow_id"] for row in flows}
+        return Standing(
+            now=as_timestamp(now),
+            flows=tuple(_standing(row) for row in flows),
+            deferred=tuple(
+                Deferred(r["flow_id"], r["seq"], as_timestamp(r["due_at"]), r["attempts"], r["first"])
+                for r in deferred
+            ),
+            held=tuple(
+                Held(r["flow_id"], r["seq"], as_timestamp(r["claimed_at"]), r["node_id"], r["incarnation"])
+                for r in held
+            ),
+            withdrawn=tuple(Withdrawn(r["flow_id"], r["seq"]) for r in withdrawn),
+            nodes=self._nodes(nodes, term),
+        )
+
+    async def nodes(self, term: int) -> tuple[LiveNode, ...]:
+        with translated("reading the nodes"):
+            rows = await self._pool.fetch(statement("planner/nodes"), term, HEARTBEAT_GOOD_FOR)
+        return self._nodes(rows, term)
+
+    async def round(self, term: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]) -> Round:
+        self._rounds += 1
+        above = 0 if self._rounds % _SWEEP_EVERY == 0 else self._above
+        with translated("planning"):
+            rows = await self._pool.fetch(
+                statement("planner/round"), term, above, START_LEASE, *_claim_arrays(claims), *_heads(heads),
+                self._wake(claims),
+            )  # fmt: skip
+            if not rows:
+                self._lost(term)
+            now = as_timestamp(rows[0]["moment"])
+            heard = [row for row in rows if row["change_id"] is not None]
+            changes = await self._changes(heard) if heard else ()
+        return Round(now, tuple(changes))
+
+    async def wait(self, at_most: Seconds) -> None:
+        await wait_for(self._hints.changes, at_most)
+
+    # ---------------------------------------------------------------------------------------------------
+
+    def _lost(self, term: int) -> None:
+        self._hints.planner_here = False
+        raise PlaceLost(f"the planner's place is no longer held under term {term}")
+
+    def _nodes(self, rows: Sequence[Row], term: int) -> tuple[LiveNode, ...]:
+        if not rows:
+            self._lost(term)
+        return tuple(
+            LiveNode(r["node_id"], r["incarnation"], r["pool"], r["slots"], frozenset(map(Kind, r["kinds"])))
+            for r in rows
+            if r["node_id"] is not None
+        )
+
+    def _wake(self, claims: Sequence[ClaimPlan]) -> str:
+        """Wake this process's worker at once, and name the nodes for the others."""
+        if not claims:
+            return ""
+        self._hints.claims.set()
+        return "claims"
+
+    async def _changes(self, rows: Sequence[Row]) -> list[Change]:
+        self._above = max(self._above, rows[-1]["change_id"])
+        fresh = [row for row in rows if row["change_id"] not in self._known]
+        self._known.difference_update(row["change_id"] for row in rows)
+        changes: list[Change] = []
+        changes += await self._opened({row["flow_id"] for row in fresh if row["flow_id"] is not None})
+        changes += await self._lanes([row["lane_id"] for row in fresh if row["lane_id"] is not None])
+        for row in fresh:
+            changes += _CHANGES[row["kind"]](row)
+        return changes
+
+    async def _opened(self, flows: set[int]) -> list[Change]:
+        unknown = flows - self._flows
+        if not unknown:
+            return []
+        rows = await self._pool.fetch(statement("planner/flows_by_id"), list(unknown))
+        self._flows |= unknown
+        return [_opened(row) for row in rows]
+
+    async def _lanes(self, lanes: list[int]) -> list[Change]:
+        if not lanes:
+            return []
+        rows = await self._pool.fetch(statement("planner/lanes_by_id"), lanes)
+        return [LaneChanged(TenantId(r["tenant_id"]), Target(r["target"]), r["paused"]) for r in rows]
+
+
+def _claim_arrays(claims: Sequence[ClaimPlan]) -> tuple[list[Any], ...]:
+    """Claims as parallel arrays: node, incarnation, first and last position, and the jobs of all of them."""
+    lows, highs, end = [], [], 0
+    deferred: list[tuple[int, int]] = []
+    for claim in claims:
+        lows.append(end + 1)
+        end += len(claim.seqs)
+        highs.append(end)
+        deferred += ((claim.flows[at], claim.seqs[at]) for at in claim.returned)
+    return (
+        [claim.node for claim in claims],
+        [claim.incarnation for claim in claims],
+        lows,
+        highs,
+        [flow for claim in claims for flow in claim.flows],
+        [seq for claim in claims for seq in claim.seqs],
+        [attempts for claim in claims for attempts in claim.attempts],
+        [flow for flow, _ in deferred],
+        [seq for _, seq in deferred],
+    )
+
+
+def _heads(heads: Mapping[FlowId, int]) -> tuple[list[int], list[int]]:
+    ordered = sorted(heads.items())  # rows are locked in key order
+    return [flow for flow, _ in ordered], [head for _, head in ordered]
+
+
+def _opened(row: Row) -> FlowOpened:
+    return FlowOpened(
+        flow=FlowId(row["flow_id"]),
+        tenant=TenantId(row["tenant_id"]),
+        target=Target(row["target"]),
+        job_class=JobClass(row["job_class"]),
+        replay=row["replay"] or None,
+        ordered=row["bucket"] >= 0,
+        lane_paused=row["paused"],
+        head=row["head"],
+    )
+
+
+def _standing(row: Row) -> FlowStanding:
+    since = as_timestamp(row["submitted_at"]) if row["submitted_at"] else None
+    return FlowStanding(_opened(row), row["tail"], since)
+
+
+def _submitted(row: Row) -> list[Change]:
+    flow = FlowId(row["flow_id"])
+    changes: list[Change] = [Submitted(flow, row["count"], row["cost"])]
+    if row["seqs"]:
+        changes += [
+            Deferred(flow, Seq(seq), as_timestamp(due), 0)
+            for seq, due in zip(row["seqs"], row["due_at"], strict=True)
+        ]
+    return changes
+
+
+def _left(row: Row) -> list[Change]:
+    flows, seqs, busy = row["flow_ids"], row["seqs"], row["busy"]
+    if row["due_at"] is None:
+        return [Left(FlowId(f), Seq(s), b, None) for f, s, b in zip(flows, seqs, busy, strict=True)]
+    back = zip(row["due_at"], row["attempts"], row["first"], strict=True)
+    return [
+        Left(f, s, b, None if due is None else Deferred(f, s, as_timestamp(due), attempts, first))
+        for f, s, b, (due, attempts, first) in zip(flows, seqs, busy, back, strict=True)
+    ]
+
+
+def _withdrawn(row: Row) -> list[Change]:
+    return [Withdrawn(FlowId(row["flow_id"]), Seq(seq)) for seq in row["seqs"]]
+
+
+_CHANGES: Mapping[int, Callable[[Row], list[Change]]] = {
+    1: _submitted,
+    2: _left,
+    3: _withdrawn,
+    4: lambda _: [],  # the lane was read by its id
+    5: lambda _: [NodesChanged()],
+}

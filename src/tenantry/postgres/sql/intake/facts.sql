@@ -1,0 +1,33 @@
+-- What surrounds one job ($2) of one tenant ($1), whose tier is served by pool $3. Counts only: no other tenant is named.
+WITH held AS (
+    SELECT u.flow_id, count(*) AS n FROM tenantry.claims c, unnest(c.flow_ids) u (flow_id) GROUP BY 1
+), mine AS (
+    SELECT j.flow_id, j.seq, f.lane_id, f.head, f.bucket, l.target, l.paused, d.due_at, d.attempts
+      FROM tenantry.jobs j
+      JOIN tenantry.flows f USING (flow_id)
+      JOIN tenantry.lanes l USING (lane_id)
+      LEFT JOIN tenantry.deferred d ON d.flow_id = j.flow_id AND d.seq = j.seq
+     WHERE j.job_id = $2 AND j.tenant_id = $1
+), slots AS (
+    SELECT n.slots, n.kinds FROM tenantry.nodes n
+     WHERE n.pool = $3 AND NOT n.draining AND n.seen_at > clock_timestamp() - interval '5 seconds'
+), standing AS (
+    SELECT f.tenant_id, f.lane_id, f.flow_id, greatest(0, t.tail - f.head + 1) AS waiting, coalesce(h.n, 0) AS running
+      FROM tenantry.flows f JOIN tenantry.tails t USING (flow_id) LEFT JOIN held h USING (flow_id)
+)
+SELECT clock_timestamp() AS moment, m.target, m.due_at, m.bucket, m.paused,
+       CASE WHEN m.due_at > clock_timestamp() THEN 'delayed'
+            WHEN m.due_at IS NOT NULL OR m.seq >= m.head THEN 'waiting' ELSE 'running' END AS state,
+       (SELECT count(*) FROM tenantry.attempts a WHERE a.job_id = $2) AS attempts,
+       greatest(0, m.seq - m.head) AS ahead,
+       (SELECT coalesce(sum(running), 0) FROM standing s WHERE s.flow_id = m.flow_id) AS flow_running,
+       (SELECT coalesce(sum(running), 0) FROM standing s WHERE s.lane_id = m.lane_id) AS lane_running,
+       (SELECT coalesce(sum(running), 0) FROM standing s WHERE s.tenant_id = $1) AS tenant_running,
+       (SELECT coalesce(sum(waiting), 0) FROM standing s WHERE s.tenant_id = $1) AS tenant_waiting,
+       (SELECT count(DISTINCT tenant_id) FROM standing WHERE waiting > 0) AS tenants_waiting,
+       (SELECT coalesce(sum(running), 0) FROM standing) AS running,
+       (SELECT coalesce(sum(slots), 0) FROM slots) AS slots,
+       (SELECT coalesce(sum(slots), 0) FROM slots
+         WHERE CASE WHEN m.target LIKE 'handler:%' THEN m.target ELSE 'http' END = ANY (kinds)) AS slots_of_kind,
+       (SELECT expires_at > clock_timestamp() FROM tenantry.place) AS planner
+  FROM mine m

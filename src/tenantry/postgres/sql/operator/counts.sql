@@ -1,0 +1,14 @@
+WITH held AS (
+    SELECT count(*) AS n FROM tenantry.claims c, unnest(c.flow_ids, c.seqs) u (flow_id, seq)
+      JOIN tenantry.jobs j USING (flow_id, seq)
+), later AS (
+    SELECT count(*) AS n FROM tenantry.deferred WHERE due_at > clock_timestamp()
+), living AS (
+    SELECT (SELECT count(*) FROM tenantry.jobs) + (SELECT count(*) FROM tenantry.stored) AS n
+), ends AS (
+    SELECT count(*) FILTER (WHERE state = 1) AS delivered, count(*) FILTER (WHERE state = 2) AS dead,
+           count(*) FILTER (WHERE state = 3) AS cancelled
+      FROM tenantry.outcomes
+)
+SELECT living.n - held.n - later.n AS waiting, later.n AS delayed, held.n AS running, ends.*
+  FROM held, later, living, ends

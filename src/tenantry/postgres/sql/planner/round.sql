@@ -1,0 +1,42 @@
+-- One round: write claims, move heads, take the changes. All or nothing, only while the place is held.
+--  $1 term, $2 changes above this id, $3 start lease in seconds
+--  $4..$7  one row a claim: node, incarnation, first job, last job (positions in $8..$10, from 1)
+--  $8..$10 the jobs: flow, seq, attempts
+--  $11,$12 deferred jobs among them: flow, seq
+--  $13,$14 flows that moved: flow, head
+--  $15     whom to wake: '' for nobody
+WITH place AS MATERIALIZED (
+    -- The share lock makes a taking of the place wait for this statement, and this statement for a taking.
+    SELECT term FROM tenantry.place WHERE term = $1 AND expires_at > clock_timestamp() FOR SHARE
+), claimed AS (
+    INSERT INTO tenantry.claims (node_id, incarnation, expires_at, flow_ids, seqs, attempts)
+    SELECT c.node, c.incarnation, clock_timestamp() + make_interval(secs => $3::float8),
+           ($8::bigint[])[c.low:c.high], ($9::bigint[])[c.low:c.high], ($10::smallint[])[c.low:c.high]
+      FROM place, unnest($4::text[], $5::integer[], $6::integer[], $7::integer[]) c (node, incarnation, low, high)
+), undeferred AS (
+    DELETE FROM tenantry.deferred d
+     USING place, unnest($11::bigint[], $12::bigint[]) g (flow_id, seq)
+     WHERE d.flow_id = g.flow_id AND d.seq = g.seq
+), moved AS (
+    UPDATE tenantry.flows f SET head = g.head
+      FROM place, unnest($13::bigint[], $14::bigint[]) g (flow_id, head)
+     WHERE f.flow_id = g.flow_id
+), passed AS (
+    DELETE FROM tenantry.withdrawn w
+     USING place, unnest($13::bigint[], $14::bigint[]) g (flow_id, head)
+     WHERE w.flow_id = g.flow_id AND w.seq < g.head
+), heard AS (
+    DELETE FROM tenantry.changes c USING place WHERE c.change_id > $2 RETURNING c.*
+), ended AS (
+    UPDATE tenantry.load l SET ended = l.ended + e.n
+      FROM (SELECT u.tenant_id, sum(u.n) AS n
+              FROM heard h, unnest(h.ended_tenants, h.ended_counts) u (tenant_id, n)
+             WHERE h.ended_tenants IS NOT NULL GROUP BY 1) e
+     WHERE l.tenant_id = e.tenant_id
+), woken AS (
+    SELECT pg_notify('tenantry_claims', $15) FROM place WHERE $15 <> ''
+)
+SELECT clock_timestamp() AS moment, h.change_id, h.kind, h.flow_id, h.lane_id, h.count, h.cost, h.flow_ids, h.seqs,
+       h.busy, h.due_at, h.attempts, h.first
+  FROM place LEFT JOIN heard h ON true LEFT JOIN woken ON true
+ ORDER BY h.change_id

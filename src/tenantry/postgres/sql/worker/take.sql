@@ -1,0 +1,16 @@
+-- Start the claims above $3 that wait for this node ($1, incarnation $2), under a lease of $4 seconds.
+-- A job that was cancelled between plan and start has no row: its id comes back NULL.
+WITH mine AS (
+    UPDATE tenantry.claims
+       SET started = true, expires_at = clock_timestamp() + make_interval(secs => $4::float8)
+     WHERE node_id = $1 AND incarnation = $2 AND claim_id > $3 AND NOT started AND expires_at > clock_timestamp()
+    RETURNING claim_id, token, flow_ids, seqs, attempts
+)
+SELECT m.claim_id, m.token, u.flow_id, u.seq, u.attempts, j.job_id, j.tenant_id, l.target, f.job_class, f.bucket,
+       j.payload, j.content_type, j.submitted_at
+  FROM mine m
+ CROSS JOIN LATERAL unnest(m.flow_ids, m.seqs, m.attempts) WITH ORDINALITY u (flow_id, seq, attempts, n)
+  JOIN tenantry.flows f ON f.flow_id = u.flow_id
+  JOIN tenantry.lanes l ON l.lane_id = f.lane_id
+  LEFT JOIN tenantry.jobs j ON j.flow_id = u.flow_id AND j.seq = u.seq
+ ORDER BY m.claim_id, u.n

@@ -1,0 +1,181 @@
+"""A worker's side of the store. Heartbeats and renewals go over the reserved connection, so that no burst of
+jobs can make a worker lose its leases."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, TypeAlias
+
+import asyncpg
+
+from tenantry.kernel.instant import Seconds, as_timestamp
+from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.model import Kind, Target
+from tenantry.postgres.database import Database
+from tenantry.postgres.errors import translated
+from tenantry.postgres.hints import Hints, wait_for
+from tenantry.postgres.statements import statement
+from tenantry.queue.model import (
+    ClaimedJob,
+    ClaimId,
+    Ending,
+    FlowId,
+    JobClass,
+    JobId,
+    Node,
+    NodeId,
+    Seq,
+    Settlement,
+)
+
+_GONE = 4
+_ENDINGS = {Ending.RETRY: 1, Ending.DEAD: 2, Ending.RELEASED: 3}
+
+Row: TypeAlias = asyncpg.Record
+
+
+class PostgresWorkerStore:
+    """Implements :class:`tenantry.queue.ports.WorkerStore`."""
+
+    def __init__(self, database: Database, hints: Hints) -> None:
+        self._pool, self._control, self._hints = database.engine, database.control, hints
+        self._taken: dict[tuple[NodeId, int], int] = {}  # claim ids of a node only rise
+
+    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node:
+        with translated("joining as a worker"):
+            incarnation = await self._control.fetchval(
+                statement("worker/register"), node, pool, slots, sorted(kinds)
+            )
+        self._hints.changed()
+        return Node(node, incarnation, pool, slots, frozenset(kinds))
+
+    async def heartbeat(self, node: Node, *, draining: bool) -> None:
+        with translated("sending a heartbeat"):
+            await self._control.execute(statement("worker/heartbeat"), node.id, node.incarnation, draining)
+        if draining:
+            self._hints.changed()
+
+    async def leave(self, node: Node) -> None:
+        with translated("leaving"):
+            await self._control.execute(statement("worker/leave"), node.id, node.incarnation)
+        self._hints.changed()
+
+    async def take(self, node: Node, lease_for: Seconds) -> list[ClaimedJob]:
+        key = (node.id, node.incarnation)
+        with translated("taking claims"):
+            rows = await self._pool.fetch(statement("worker/take"), *key, self._taken.get(key, 0), lease_for)
+        if not rows:
+            return []
+        self._taken[key] = rows[-1]["claim_id"]
+        gone = [row for row in rows if row["job_id"] is None]
+        if gone:
+            await self._drop(node, gone)
+        return [_claimed(row) for row in rows if row["job_id"] is not None]
+
+    async def renew(self, node: Node, claims: Collection[ClaimId], lease_for: Seconds) -> set[ClaimId]:
+        with translated("renewing leases"):
+            rows = await self._control.fetch(
+                statement("worker/renew"), node.id, node.incarnation, list(claims), lease_for
+            )
+        return {ClaimId(row["claim_id"]) for row in rows}
+
+    async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
+        """Delivered jobs and others are two statements, in one transaction when a batch has both."""
+        delivered = [s for s in settlements if s.ending is Ending.DELIVERED]
+        failed = [s for s in settlements if s.ending is not Ending.DELIVERED]
+        with translated("settling"):
+            async with self._pool.acquire() as connection:
+                if delivered and failed:
+                    async with connection.transaction():
+                        settled = await _settle(
+                            connection, "worker/settle_delivered", _delivered(node, delivered)
+                        )
+                        settled += await _settle(connection, "worker/settle_failed", _failed(node, failed))
+                elif delivered:
+                    settled = await _settle(
+                        connection, "worker/settle_delivered", _delivered(node, delivered)
+                    )
+                elif failed:
+                    settled = await _settle(connection, "worker/settle_failed", _failed(node, failed))
+                else:
+                    return 0
+        self._hints.changed()
+        return settled
+
+    async def reclaim(self, *, limit: int) -> int:
+        with translated("reclaiming expired claims"):
+            count: int = await self._pool.fetchval(statement("worker/reclaim"), limit)
+        if count:
+            self._hints.changed()
+        return count
+
+    async def wait(self, node: Node, at_most: Seconds) -> None:
+        await wait_for(self._hints.claims, at_most)
+
+    async def _drop(self, node: Node, gone: Sequence[Row]) -> None:
+        """Jobs that were cancelled between plan and start: their slots come back at once."""
+        jobs = [[row[key] for row in gone] for key in ("claim_id", "token", "flow_id", "seq")]
+        n = len(gone)
+        with translated("dropping cancelled jobs"):
+            await self._pool.fetchval(
+                statement("worker/settle_failed"), node.id, node.incarnation, *jobs, [0.0] * n, [_GONE] * n,
+                *([None] * n for _ in range(5)),
+            )  # fmt: skip
+        self._hints.changed()
+
+
+async def _settle(connection: Any, name: str, arguments: tuple[object, ...]) -> int:
+    settled: int = await connection.fetchval(statement(name), *arguments)
+    return settled
+
+
+def _claimed(row: Row) -> ClaimedJob:
+    return ClaimedJob(
+        claim=ClaimId(row["claim_id"]),
+        token=row["token"],
+        flow=FlowId(row["flow_id"]),
+        seq=Seq(row["seq"]),
+        id=JobId(str(row["job_id"])),
+        tenant=TenantId(row["tenant_id"]),
+        target=Target(row["target"]),
+        job_class=JobClass(row["job_class"]),
+        attempt=row["attempts"] + 1,
+        payload=row["payload"],
+        content_type=row["content_type"],
+        submitted_at=as_timestamp(row["submitted_at"]),
+        ordered=row["bucket"] >= 0,
+    )
+
+
+def _places(settlements: Sequence[Settlement]) -> tuple[list[int], ...]:
+    jobs = [s.job for s in settlements]
+    return (
+        [job.claim for job in jobs],
+        [job.token for job in jobs],
+        [job.flow for job in jobs],
+        [job.seq for job in jobs],
+    )
+
+
+def _delivered(node: Node, settlements: Sequence[Settlement]) -> tuple[object, ...]:
+    return (
+        node.id,
+        node.incarnation,
+        *_places(settlements),
+        [s.busy_for for s in settlements],
+        [s.status for s in settlements],
+    )
+
+
+def _failed(node: Node, settlements: Sequence[Settlement]) -> tuple[object, ...]:
+    failures = [s.failure for s in settlements]
+    return (
+        node.id,
+        node.incarnation,
+        *_places(settlements),
+        [s.busy_for for s in settlements],
+        [_ENDINGS[s.ending] for s in settlements],
+        [s.retry_for for s in settlements],
+        [s.status for s in settlements],
+        [f.error_class if f else None for f in failures],
+        [f.excerpt if f else None for f in failures],
+        [s.reason or None for s in settlements],
+    )

@@ -1,0 +1,38 @@
+"""From the outcome of an attempt to the settlement of its job. Pure."""
+
+from tenantry.config.model import TargetSettings
+from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.lanes.outcome import Outcome
+from tenantry.lanes.retry import Step, settle_rule
+from tenantry.queue.model import Attempt, ClaimedJob, Ending, Settlement
+
+
+def lost_before(job: ClaimedJob, settings: TargetSettings) -> Outcome | None:
+    """The outcome of a job whose attempts are used up by workers that were lost; None when one is left."""
+    return Outcome("worker_lost") if job.attempt > settings.max_attempts else None
+
+
+def settlement_of(
+    job: ClaimedJob, settings: TargetSettings, outcome: Outcome, *, ended_at: Timestamp, draw: float
+) -> Settlement:
+    """What becomes of ``job``. ``draw`` is uniform in [0, 1]."""
+    decision = settle_rule(job.attempt, outcome, settings, draw)
+    if decision.step is Step.DELIVERED:
+        return Settlement(job, Ending.DELIVERED, outcome.busy_for, status=outcome.status)
+    failure = Attempt(
+        job.attempt, ended_at, outcome.busy_for, outcome.status, outcome.error_class, outcome.excerpt
+    )
+    return Settlement(
+        job,
+        Ending(decision.step.value),
+        outcome.busy_for,
+        retry_for=decision.retry_for,
+        failure=failure,
+        reason=decision.reason,
+        status=outcome.status,
+    )
+
+
+def release(job: ClaimedJob, busy_for: Seconds) -> Settlement:
+    """Give ``job`` back unharmed: this attempt does not count."""
+    return Settlement(job, Ending.RELEASED, busy_for)
