@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 from tenantry.config.validation import Described
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.randomness import Randomness
-from tenantry.kernel.tenant import TenantId
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_BYTES, _ID_WIDTH = 12, 17  # 62**17 > 2**96
@@ -44,7 +43,7 @@ _ACCEPTED = "an API key: tk_, 17 letters or digits, _, and 49 letters or digits"
 class ApiKey:
     """A key as it was presented: well formed, not yet known to be anybody's. The secret is never printed.
 
-    Without ``==`` on purpose: the one comparison is :func:`verified_tenant`.
+    Without ``==`` on purpose: the one comparison is :func:`matches`.
     """
 
     key_id: str
@@ -53,21 +52,12 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewApiKey:
-    """A key just made. ``text`` is for its owner, once, and is never printed; ``key_id`` and ``hash``
-    (32 bytes) are for the store."""
+    """A key just made. ``text`` is for its owner, once, and is never printed; ``key_id`` and
+    ``secret_hash`` (32 bytes) are for the store."""
 
     text: str = field(repr=False)
     key_id: str
-    hash: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredApiKey:
-    """What the store keeps of a key: whose it is, and the hash of its secret (32 bytes)."""
-
-    key_id: str
-    tenant: TenantId
-    hash: bytes = field(repr=False)
+    secret_hash: bytes = field(repr=False)
 
 
 def make_api_key(randomness: Randomness) -> NewApiKey:
@@ -96,15 +86,13 @@ def hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def verified_tenant(presented: ApiKey, stored: StoredApiKey | None) -> TenantId | None:
-    """The tenant that the key proves, or None. ``stored`` is what the store has under its id, if anything.
+def matches(presented: ApiKey, secret_hash: bytes) -> bool:
+    """Whether the presented secret is the one whose hash is stored under its id. Pure.
 
-    Pure. Hashes are compared in constant time, so how much of a guess was right cannot be measured. That an
-    id exists may be measured, and is no secret.
+    Hashes are compared in constant time, so how much of a guess was right cannot be measured. That an id
+    exists may be measured, and is no secret.
     """
-    if stored is None or stored.key_id != presented.key_id:
-        return None
-    return stored.tenant if hmac.compare_digest(hash_secret(presented.secret), stored.hash) else None
+    return hmac.compare_digest(hash_secret(presented.secret), secret_hash)
 
 
 def _checksum(body: str) -> str:

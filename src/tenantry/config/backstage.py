@@ -46,7 +46,7 @@ def read_backstage(text: str, places: BackstagePlaces, problems: Problems) -> li
     Raises :class:`MissingExtra` for YAML without PyYAML.
     """
     try:
-        ways = tuple(_steps(place) for place in places.tier_from)
+        ways = _ways(places.tier_from)
         entities = _entities(text)
     except InvalidValue as error:
         problems.note(error)
@@ -107,9 +107,9 @@ def _tenant(entity: Mapping[str, object]) -> tuple[_Steps, object, str]:
         return ("metadata", "namespace"), namespace, ""
     if not isinstance(name, str):
         return ("metadata", "name"), MISSING if name is None else name, ""
-    reference = f" ({str(entity['kind']).lower()}:{namespace or DEFAULT_NAMESPACE}/{name})"
-    default = namespace in {None, DEFAULT_NAMESPACE}
-    return ("metadata", "name"), name if default else f"{namespace}.{name}", reference[:160]
+    reference = f" ({str(entity['kind']).lower()}:{namespace or DEFAULT_NAMESPACE}/{name})"[:160]
+    tenant = name if namespace in {None, DEFAULT_NAMESPACE} else f"{namespace}.{name}"
+    return ("metadata", "name"), tenant, reference if reference.isprintable() else ""
 
 
 def _tier(
@@ -126,6 +126,12 @@ def _inside(value: object, steps: _Steps) -> object:
     for step in steps:
         value = value.get(step) if isinstance(value, dict) else None
     return value
+
+
+def _ways(places: tuple[str, ...]) -> tuple[_Steps, ...]:
+    if not places:
+        raise refused("tier_from", places, "at least one place")
+    return tuple(_steps(place) for place in places)
 
 
 def _steps(place: object) -> _Steps:

@@ -87,8 +87,9 @@ def _index(line: int, names: tuple[str, ...], wanted: str) -> int:
         return names.index(wanted)
     near = nearest(wanted, names)
     hint = f"Did you mean {near!r}?" if near and near != wanted else "The column names are a setting."
-    found = Described(f"a header with {names.count(wanted) or 'no'} column named {wanted!r}")
-    raise InvalidValue(f"line {line}", found, f"one, beside {', '.join(names)[:200]}", hint)
+    times = names.count(wanted)
+    found = Described(f"a header with {f'{times} columns' if times else 'no column'} named {wanted!r}")
+    raise InvalidValue(f"line {line}", found, f"one, beside {', '.join(map(repr, names))[:200]}", hint)
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

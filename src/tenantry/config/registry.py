@@ -17,7 +17,7 @@ from tenantry.config.entries import Entry, checked_aliases, documents_of
 from tenantry.config.model import TenantDocument
 from tenantry.config.syntax import decoded, parse_json, parse_toml
 from tenantry.config.tiers import DEFAULT_TIERS, Tier
-from tenantry.config.validation import Described, Problems, RegistryErrors, Table, at, refused, table
+from tenantry.config.validation import Described, Problems, RegistryErrors, Rule, Table, at, refused, table
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.tenant import TierName
 
@@ -153,15 +153,27 @@ def _listed(entries: list[Entry], before: Registry, problems: Problems) -> Regis
 def _tiers(value: object, old: tuple[Tier, ...], problems: Problems) -> tuple[Tier, ...]:
     """``old``, with the figures that ``value`` changes, and then the tiers that it adds."""
     found = {tier.name: tier for tier in old}
-    names = {name.casefold(): name for name in found}
+    spelled = {name.casefold(): name for name in found}
     for key, obj in table("tiers", value, problems).items():
-        path, other = at("tiers", key), names.setdefault(key.casefold(), TierName(key))
-        if other != key:
-            accepted = "tiers whose names differ by more than case"
-            problems.note(refused(path, key, accepted, f"{other!r} exists already."))
-        name = TierName(problems.attempt(rules.name, path, key, key))
-        found[name] = read_tier(Table(path, obj, TIER_KEYS, problems), name, found.get(name))
+        path = at("tiers", key)
+        name = problems.attempt(_tier_name(spelled), path, key, None)
+        tier = read_tier(Table(path, obj, TIER_KEYS, problems), TierName(key), found.get(TierName(key)))
+        if name is not None:  # one that is refused is not among those that tenants are told of
+            found[name] = tier
     return tuple(found.values())
+
+
+def _tier_name(spelled: dict[str, TierName]) -> Rule[TierName]:
+    """A tier's name that is not, in other letters, one of ``spelled``; it is added to them."""
+
+    def rule(path: str, value: object) -> TierName:
+        name = TierName(rules.name(path, value))
+        other = spelled.setdefault(name.casefold(), name)
+        if other == name:
+            return name
+        raise refused(path, name, "tiers whose names differ by more than case", f"{other!r} exists already.")
+
+    return rule
 
 
 def _entries(value: object, problems: Problems) -> Iterator[Entry]:
@@ -184,8 +196,7 @@ def _names(tiers: tuple[Tier, ...]) -> tuple[str, ...]:
 def _all_differ(path: str, names: tuple[str, ...]) -> None:
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(name.casefold(), name)
-        if other is not name:
-            raise refused(
-                at(path, name), name, "names that differ by more than case", f"{other!r} exists already."
-            )
+        if (other := seen.get(name.casefold())) is not None:
+            accepted, hint = "names that differ by more than case", f"{other!r} exists already."
+            raise refused(at(path, name), name, accepted, hint)
+        seen[name.casefold()] = name

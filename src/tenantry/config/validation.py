@@ -96,6 +96,7 @@ class Table:
 
     def __init__(self, path: str, value: object, known: tuple[str, ...], problems: Problems) -> None:
         self.path, self.problems = path, problems
+        self._is_table = isinstance(value, dict)
         self._values = table(path, value, problems)
         for key in self._values:
             if key not in known:
@@ -109,6 +110,8 @@ class Table:
 
     def need(self, key: str, rule: Rule[T], instead: T) -> T:
         """As :meth:`take`, but an absent key is a fault too; ``instead`` stands in."""
+        if not self._is_table:  # one fault is enough
+            return instead
         return self.problems.attempt(rule, at(self.path, key), self._values.get(key, MISSING), instead)
 
     def raw(self, key: str, default: object = MISSING) -> object:

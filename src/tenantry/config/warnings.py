@@ -70,13 +70,13 @@ def _crowded(pool: str, tenants: int, slots: int | None) -> str:
     each = "" if slots is None else f" ({slots / tenants:.2g} a tenant)"
     return (
         f"The dedicated pool {pool!r} serves {tenants} tenants, more than a handful "
-        f"({DEDICATED_POOL_HANDFUL}): {_all(slots)}{each} idle whenever these tenants are, and they contend "
-        f"with each other there all the same. In the pool {SHARED_POOL!r} others would use what they leave, and "
-        "their weights would still hold."
+        f"({DEDICATED_POOL_HANDFUL}): {_all(slots, each)} idle whenever these tenants are, and they contend "
+        f"with each other there all the same. In the pool {SHARED_POOL!r} others would use what they leave, "
+        "and their weights would still hold."
     )
 
 
-def _all(slots: int | None) -> str:
+def _all(slots: int | None, each: str = "") -> str:
     if slots is None:
         return "all of its slots are"
-    return "its 1 slot is" if slots == 1 else f"its {slots} slots are"
+    return f"its 1 slot{each} is" if slots == 1 else f"its {slots} slots{each} are"
