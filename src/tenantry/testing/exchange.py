@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from http import HTTPStatus
+from typing import cast
 
 from tenantry.kernel.instant import Seconds
 
@@ -115,8 +116,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit from it
         self._open.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
