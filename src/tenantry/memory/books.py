@@ -17,7 +17,7 @@ from tenantry.lanes.model import Lane
 from tenantry.memory.records import Account, Bulk, Claim, Flow, FlowKey, Job, Place, PlannersPlace, Worker
 from tenantry.memory.signal import Signal
 from tenantry.queue.changes import Change, Deferred, FlowOpened, Held, Left, Withdrawn
-from tenantry.queue.lifecycle import KEYS_KEPT_FOR, OUTCOMES_KEPT_FOR, JobEvent, after
+from tenantry.queue.lifecycle import KEYS_KEPT_FOR, JobEvent, after
 from tenantry.queue.model import ClaimId, FlowId, JobId, JobState, NewJob, NodeId, Seq
 from tenantry.queue.ordering import UNORDERED, bucket
 
@@ -41,9 +41,9 @@ class Books:
         self.changed = Signal()
         self._claimed: dict[NodeId, Signal] = {}
         self._flow_ids: dict[FlowKey, FlowId] = {}
-        self.ended: Expiring[Job] = Expiring()
-        self._keys: Expiring[tuple[TenantId, bytes]] = Expiring()
-        self._sets: Expiring[Bulk] = Expiring()
+        self.ended: Dated[Job] = Dated()
+        self._keys: Dated[tuple[TenantId, bytes]] = Dated()
+        self._sets: Dated[Bulk] = Dated()
         self._numbers = 0
 
     def now(self) -> Timestamp:
@@ -61,6 +61,10 @@ class Books:
 
     def new_id(self) -> str:
         return self._randomness.time_ordered_id()
+
+    def look(self, tenant: TenantId) -> Account:
+        """The tenant's account for reading only: whoever asks for a tenant unknown here leaves no trace."""
+        return self.accounts.get(tenant) or Account()
 
     def account(self, tenant: TenantId) -> Account:
         return self.accounts.setdefault(tenant, Account())
@@ -139,7 +143,7 @@ class Books:
         if job.seq >= job.flow.head:
             job.flow.gone.add(job.seq)
         self._close_account(job, now)
-        self.ended.add(Timestamp(now + OUTCOMES_KEPT_FOR), job)
+        self.ended.add(now, job)
 
     def cancel(self, job: Job) -> None:
         """A waiting or delayed job ends and its place in line is void."""
@@ -160,7 +164,7 @@ class Books:
         bulk.queued -= 1
         bulk.ends[end] += 1
         if bulk.finished:
-            self._sets.add(Timestamp(now + OUTCOMES_KEPT_FOR), bulk)
+            self._sets.add(now, bulk)
 
     def _undefer(self, job: Job) -> None:
         if job.deferred is not None:
@@ -190,8 +194,7 @@ class Books:
 
     def job(self, tenant: TenantId, job: JobId) -> Job | None:
         """The tenant's job, ended ones as long as they are kept."""
-        self.forget()
-        return self.account(tenant).jobs.get(job)
+        return self.look(tenant).jobs.get(job)
 
     def held(self) -> Iterator[Held]:
         """What every claim holds (law K3)."""
@@ -204,22 +207,21 @@ class Books:
         now = self.now()
         return [worker for worker in self.workers.values() if worker.lives(now)]
 
-    def forget(self) -> None:
-        """Drop what was kept long enough: keys a day after their job's end, outcomes after a week.
-
-        Called by whatever reads them, so no row is seen beyond its time and no timer is needed.
-        """
-        now = self.now()
-        for job in self.ended.expired(now):
-            del self.accounts[job.tenant].jobs[job.id]
-        for tenant, digest in self._keys.expired(now):
+    def forget_keys(self) -> None:
+        """Drop the keys whose day is over. Called by whatever reads them, so none answers beyond its time."""
+        for tenant, digest in self._keys.before(self.now()):
             del self.accounts[tenant].keys[digest]
-        for bulk in self._sets.expired(now):
+
+    def forget_ends(self, before: Timestamp) -> None:
+        """Drop the jobs and sets that ended by then."""
+        for job in self.ended.before(before):
+            del self.accounts[job.tenant].jobs[job.id]
+        for bulk in self._sets.before(before):
             del self.accounts[bulk.tenant].bulks[bulk.id]
 
 
-class Expiring(Generic[T]):
-    """Things kept until an instant, in the order in which they run out."""
+class Dated(Generic[T]):
+    """Things with an instant each, in the order in which they were added: that of their instants."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[Timestamp, T]] = deque()
@@ -227,10 +229,10 @@ class Expiring(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return (item for _, item in self._kept)
 
-    def add(self, until: Timestamp, item: T) -> None:
-        self._kept.append((until, item))
+    def add(self, at: Timestamp, item: T) -> None:
+        self._kept.append((at, item))
 
-    def expired(self, now: Timestamp) -> Iterator[T]:
-        """Take out what has run out. A clock that went back only makes the first of them late."""
-        while self._kept and self._kept[0][0] <= now:
+    def before(self, at: Timestamp) -> Iterator[T]:
+        """Take out what is dated ``at`` or earlier. A clock that went back only makes some of them late."""
+        while self._kept and self._kept[0][0] <= at:
             yield self._kept.popleft()[1]

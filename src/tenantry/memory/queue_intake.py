@@ -41,7 +41,7 @@ class IntakeSide:
         self, tenant: TenantId, jobs: Sequence[NewJob], *, bound: int | None
     ) -> Accepted | Refusal:
         books = self._books
-        books.forget()
+        books.forget_keys()
         account = books.account(tenant)
         rows = _sort(tenant, jobs, account)
         if isinstance(rows, Refusal):
@@ -80,8 +80,7 @@ class IntakeSide:
         return _bulk_view(bulk)
 
     async def bulk(self, tenant: TenantId, bulk_id: str) -> BulkSet | None:
-        self._books.forget()
-        bulk = self._books.account(tenant).bulks.get(bulk_id)
+        bulk = self._books.look(tenant).bulks.get(bulk_id)
         return None if bulk is None else _bulk_view(bulk)
 
     async def job(self, tenant: TenantId, job: JobId) -> JobView | None:
@@ -91,10 +90,9 @@ class IntakeSide:
     async def jobs(self, tenant: TenantId, *, state: JobState | None, limit: int) -> list[JobView]:
         if not 1 <= limit <= _MOST_LISTED:
             raise InvalidValue("limit", limit, f"1 to {_MOST_LISTED:,}")
-        self._books.forget()
         now = self._books.now()
         views: list[JobView] = []
-        for job in reversed(self._books.account(tenant).jobs.values()):
+        for job in reversed(self._books.look(tenant).jobs.values()):
             if len(views) == limit:
                 break
             if state is None or job.state(now) is state:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Lane, Target
 from tenantry.memory.books import Books
@@ -30,7 +31,6 @@ class OperatorSide:
 
     async def counts(self) -> Mapping[JobState, int]:
         books = self._books
-        books.forget()
         now = books.now()
         counts = Counter(job.state(now) for job in books.ended)
         outside = Counter(job.state(now) for job in books.deferred.values())
@@ -54,13 +54,17 @@ class FeederSide:
     async def feed(self, bounds: Mapping[TenantId, int | None], *, limit: int) -> int:
         fed = 0
         for tenant, bound in bounds.items():
-            account = self._books.account(tenant)
+            account = self._books.look(tenant)
             room = limit - fed if bound is None else min(limit - fed, bound - account.unended)
             fed += self._feed(tenant, account, room)
         return fed
 
     async def stored_tenants(self) -> list[TenantId]:
         return [tenant for tenant, account in self._books.accounts.items() if account.feeding]
+
+    async def tidy(self, *, keep_days: int) -> None:
+        self._books.forget_keys()
+        self._books.forget_ends(Timestamp(self._books.now() - keep_days * 86_400.0))
 
     def _feed(self, tenant: TenantId, account: Account, room: int) -> int:
         books, fed = self._books, list[Job]()

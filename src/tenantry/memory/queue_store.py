@@ -25,7 +25,8 @@ class MemoryQueueStore(IntakeSide, OperatorSide, PlannerSide, WorkerSide, Feeder
     """Implements every port of the queue. One event loop.
 
     ``clock``: its ``now()`` decides leases and due times. ``randomness``: makes ids. Memory: what has not
-    ended, a day of idempotency keys, a week of outcomes, and a small record for each flow that ever was.
+    ended, a day of idempotency keys, what the last ``tidy`` (a feeder calls it) has left of what ended, and a
+    small record for each flow that ever was.
     """
 
     def __init__(self, clock: Clock, randomness: Randomness) -> None:

@@ -23,9 +23,6 @@ NODE_FRESH_FOR: Final[Seconds] = 5.0
 KEYS_KEPT_FOR: Final[Seconds] = 86_400.0
 """An idempotency key answers for so long after its job's end."""
 
-OUTCOMES_KEPT_FOR: Final[Seconds] = 7 * 86_400.0
-"""An ended job can be asked for this long."""
-
 MOST_ATTEMPTS: Final = 100
 """No target may have more (``TargetSettings.max_attempts``): a job reclaimed at this count is dead."""
 

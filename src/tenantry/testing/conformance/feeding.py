@@ -1,0 +1,90 @@
+"""Bulk sets: stored once, fed in as room appears, and their counts add up at every moment."""
+
+from dataclasses import replace
+
+import pytest
+
+from tenantry.kernel.errors import InvalidValue
+from tenantry.queue.model import BulkSet, Ending, JobState
+from tenantry.testing.conformance.world import ACME, GLOBEX, World, batch, job, keyed
+
+
+class FeederConformance:
+    """From the store into the flows."""
+
+    async def test_a_set_is_stored_whole_and_takes_no_room(self, world: World) -> None:
+        stored = await world.intake.submit_bulk(ACME, batch(50))
+        assert (stored.tenant, stored.total, stored.stored, stored.queued) == (ACME, 50, 50, 0)
+        assert await world.intake.bulk(ACME, stored.id) == stored
+        assert (await world.operator.counts())[JobState.WAITING] == 0
+        await world.submit(*batch(5), bound=5)
+
+    async def test_a_set_is_fed_within_the_bound_as_room_appears(self, world: World) -> None:
+        stored = await world.intake.submit_bulk(ACME, batch(7))
+        node = await world.node()
+        moved = []
+        for _ in range(3):
+            moved.append(await world.feeder.feed({ACME: 3}, limit=100))
+            assert await world.feeder.feed({ACME: 3}, limit=100) == 0
+            await world.settle(node, await world.claim(node), Ending.DELIVERED)
+            await world.room()
+        assert moved == [3, 3, 1]
+        assert (await _set(world, stored)).delivered == 7
+
+    async def test_a_feed_moves_no_more_than_its_limit(self, world: World) -> None:
+        await world.intake.submit_bulk(ACME, batch(10))
+        assert await world.feeder.feed({ACME: None}, limit=4) == 4
+        assert await world.feeder.feed({ACME: None}, limit=100) == 6
+
+    async def test_sets_are_fed_in_the_order_in_which_they_came(self, world: World) -> None:
+        await world.intake.submit_bulk(ACME, [job(1), job(2)])
+        await world.intake.submit_bulk(ACME, [job(3)])
+        await world.feeder.feed({ACME: None}, limit=100)
+        claimed = await world.claim(await world.node())
+        assert [each.payload for each in claimed] == [job(number).payload for number in (1, 2, 3)]
+
+    async def test_only_the_named_tenants_are_fed(self, world: World) -> None:
+        ours = await world.intake.submit_bulk(ACME, batch(2))
+        theirs = await world.intake.submit_bulk(GLOBEX, batch(2))
+        assert sorted(await world.feeder.stored_tenants()) == [ACME, GLOBEX]
+        await world.feeder.feed({GLOBEX: None}, limit=100)
+        assert list(await world.feeder.stored_tenants()) == [ACME]
+        assert (await _set(world, ours)).stored == 2
+        found = await world.intake.bulk(GLOBEX, theirs.id)
+        assert found is not None
+        assert (found.stored, found.queued) == (0, 2)
+
+    async def test_the_counts_of_a_set_add_up_through_every_ending(self, world: World) -> None:
+        stored = await world.intake.submit_bulk(ACME, batch(6))
+        node = await world.node()
+        await world.feeder.feed({ACME: 4}, limit=100)
+        held = await world.claim(node, 3)
+        await world.settle(node, held[:1], Ending.DELIVERED)
+        await world.settle(node, held[1:2], Ending.DEAD)
+        await world.settle(node, held[2:], Ending.RETRY)
+        (waiting, *_) = await world.intake.jobs(ACME, state=JobState.WAITING, limit=10)
+        await world.intake.cancel(ACME, waiting.id)
+        now = await _set(world, stored)
+        assert (now.stored, now.queued, now.delivered, now.dead, now.cancelled) == (2, 1, 1, 1, 1)
+        assert now.total == 6
+
+    async def test_a_delay_in_a_set_counts_from_when_the_set_was_stored(self, world: World) -> None:
+        await world.intake.submit_bulk(
+            ACME, [replace(job(), delay_for=60.0), replace(job(), delay_for=600.0)]
+        )
+        await world.time.pass_time(120.0)
+        await world.feeder.feed({ACME: None}, limit=100)
+        counts = await world.operator.counts()
+        assert (counts[JobState.WAITING], counts[JobState.DELAYED]) == (1, 1)
+
+    async def test_a_set_takes_no_idempotency_keys(self, world: World) -> None:
+        with pytest.raises(InvalidValue, match=r"jobs\[1\]\.idempotency_key"):
+            await world.intake.submit_bulk(ACME, [job(), keyed("k")])
+
+
+async def _set(world: World, stored: BulkSet) -> BulkSet:
+    found = await world.intake.bulk(ACME, stored.id)
+    assert found is not None
+    parts = found.stored + found.queued + found.delivered + found.dead + found.cancelled
+    assert parts == found.total
+    return found
