@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import msgspec
 from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Scope
 
 from tenantry.telemetry.http_events import CredentialRefused
 from tenantry.web import openapi
@@ -29,7 +29,7 @@ def create_api(services: ApiServices, ready: ReadinessCheck | None = None) -> AS
     ``ready``: given where the operator's application shares it. Construction alone: nothing is opened,
     started or read here, and nothing has to be closed.
     """
-    return _Api(services, ready or ReadinessCheck(services)).application
+    return _Api(services, ready or ReadinessCheck(services)).router
 
 
 class _Api:
@@ -39,10 +39,7 @@ class _Api:
         self._authenticator = Authenticator(
             services.keys, services.clock, kept_for=limits.key_kept_for, kept=limits.keys_kept
         )
-        self._router = Router(self._routes(), redirect_slashes=False, default=self._serving(NO_ROUTE, {}))
-
-    async def application(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._router(scope, receive, send)
+        self.router = Router(self._routes(), redirect_slashes=False, default=self._serving(NO_ROUTE, {}))
 
     def _routes(self) -> list[Route]:
         paths: dict[str, Methods] = defaultdict(dict)

@@ -15,7 +15,7 @@ from tenantry.telemetry.http_events import RequestFailed, RequestServed
 from tenantry.web.calls import Answer, answer_to
 from tenantry.web.problems import KINDS, Problem, Refused, of_invalid, refused, refused_with, retry_headers
 from tenantry.web.services import Ambient
-from tenantry.web.wire import HealthOut
+from tenantry.web.wire import Health
 
 NO_ROUTE: Final = "(none)"
 
@@ -144,7 +144,7 @@ class Resource:
 
 async def live(exchange: Exchange) -> Answer:
     """The process is there."""
-    return Answer(200, HealthOut("live"), {"cache-control": "no-store"})
+    return Answer(200, Health("live"), {"cache-control": "no-store"})
 
 
 def allowed(methods: Mapping[str, Step]) -> str:

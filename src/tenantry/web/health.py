@@ -8,7 +8,7 @@ from tenantry.web.calls import Answer
 from tenantry.web.exchange import Exchange, Step
 from tenantry.web.problems import refused_with, retry_headers
 from tenantry.web.services import ApiServices
-from tenantry.web.wire import HealthOut
+from tenantry.web.wire import Health
 
 
 class ReadinessCheck:
@@ -43,7 +43,7 @@ def readiness_step(check: ReadinessCheck) -> Step:
 
     async def ready(exchange: Exchange) -> Answer:
         if await check.ready():
-            return Answer(200, HealthOut("ready"), {"cache-control": "no-store"})
+            return Answer(200, Health("ready"), {"cache-control": "no-store"})
         headers = retry_headers(1.0)
         raise refused_with("store-unavailable", "The store does not answer.", headers, retry_after=1.0)
 

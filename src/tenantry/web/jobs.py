@@ -9,7 +9,7 @@ from tenantry.config.tiers import SHARED_POOL
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.tenant import identifier
 from tenantry.kernel.verdict import Refusal, Rule
-from tenantry.queue.explain import Facts
+from tenantry.queue.explain import Facts, explain
 from tenantry.queue.model import Accepted, JobId, JobState, NewJob
 from tenantry.web import bodies, parsing, wire
 from tenantry.web.calls import Answer, Call
@@ -70,7 +70,7 @@ async def list_jobs(call: Call) -> Answer:
     given = parameters(call, ("state", "limit"))
     state = _state(given.get("state"))
     views = await call.services.store.jobs(call.tenant, state=state, limit=_limit(given.get("limit")))
-    return Answer(200, wire.JobsOut([wire.job_out(view) for view in views]))
+    return Answer(200, wire.JobList([wire.job_out(view) for view in views]))
 
 
 async def explain_job(call: Call) -> Answer:
@@ -82,12 +82,12 @@ async def explain_job(call: Call) -> Answer:
     facts = await services.store.facts(call.tenant, job, pool=pool)
     if facts is not None:
         known = facts if tier is None else _with_tier(facts, tier.pool, tier.cap, tier.dispatch_rate)
-        reasons = wire.reasons_out(services.explain(known))
-        return Answer(200, wire.ExplanationOut(job, facts.state, reasons))
+        reasons = wire.reasons_out(explain(known))
+        return Answer(200, wire.Explanation(job, facts.state, reasons))
     view = await services.store.job(call.tenant, job)  # one that has ended waits for nothing
     if view is None:
         raise _no_such_job()
-    return Answer(200, wire.ExplanationOut(job, view.state, []))
+    return Answer(200, wire.Explanation(job, view.state, []))
 
 
 async def cancel_job(call: Call) -> Answer:

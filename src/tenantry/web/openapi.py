@@ -41,7 +41,7 @@ _SECURITY = {
 def _records() -> tuple[type, ...]:
     bodies = [record for operation in OPERATIONS for record in operation.body.values()]
     answers = [operation.answer for operation in OPERATIONS]
-    return tuple(dict.fromkeys([*bodies, *answers, wire.HealthOut, wire.ProblemOut]))
+    return tuple(dict.fromkeys([*bodies, *answers, wire.Health, wire.Problem]))
 
 
 def _schemas() -> tuple[dict[type, Any], dict[str, Any]]:
@@ -72,7 +72,7 @@ def _paths(schemas: dict[type, Any]) -> dict[str, Any]:
 
 
 def _health(name: str, summary: str, schemas: dict[type, Any], kinds: tuple[str, ...]) -> dict[str, Any]:
-    answer = {"description": summary, "content": {"application/json": {"schema": schemas[wire.HealthOut]}}}
+    answer = {"description": summary, "content": {"application/json": {"schema": schemas[wire.Health]}}}
     return {
         **_OPEN,
         "operationId": name,

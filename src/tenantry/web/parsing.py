@@ -20,16 +20,16 @@ from tenantry.config.validation import refused as refused_value
 from tenantry.kernel.errors import InvalidValue, UnknownKey
 from tenantry.lanes.model import Target
 from tenantry.queue.model import JobClass, NewJob
+from tenantry.web import wire
 from tenantry.web.problems import Refused, refused
-from tenantry.web.wire import CLASSES, JobIn, JobsIn
 
 T = TypeVar("T")
 
-JOB_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(JobIn))
+JOB_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(wire.NewJob))
 JOBS_KEYS = ("jobs",)
 
-_job = msgspec.json.Decoder(JobIn)
-_jobs = msgspec.json.Decoder(JobsIn)
+_job = msgspec.json.Decoder(wire.NewJob)
+_jobs = msgspec.json.Decoder(wire.NewJobs)
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `\$\.?(.*)`)?")
@@ -48,7 +48,7 @@ _WORDS = {
     "object": "an object",
     "null": "null",
 }
-_class_name = one_of(CLASSES)
+_class_name = one_of(wire.CLASSES)
 
 
 def read_job(body: bytes) -> NewJob:
@@ -179,7 +179,7 @@ def _check_jobs_once(body: bytes, rows: list[Raw]) -> None:
         )
 
 
-def _check_each_once(row: bytes, found: JobIn, path: str) -> None:
+def _check_each_once(row: bytes, found: wire.NewJob, path: str) -> None:
     """Counting finds nearly every row innocent; the few others are read again by a reader that sees pairs."""
     payload = b"" if isinstance(found.payload, UnsetType) else bytes(found.payload)
     suspicious = row.count(b"\\") > payload.count(b"\\") or any(
@@ -206,12 +206,12 @@ def _check_keys_once(text: bytes, path: str) -> None:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
-            where = f"{_at(path, key)} stands twice in its object; give each key once"
-            raise refused("malformed-request", _sentence("", where))
+            where = f"{_at(path, key)} stands twice in its object; give each key once."
+            raise refused("malformed-request", where)
         seen.add(key)
 
 
-def _payload(found: JobIn, path: str) -> tuple[bytes, str]:
+def _payload(found: wire.NewJob, path: str) -> tuple[bytes, str]:
     raw, encoded = found.payload, found.payload_base64
     default = "application/json" if isinstance(encoded, UnsetType) else "application/octet-stream"
     content_type = default if isinstance(found.content_type, UnsetType) else found.content_type

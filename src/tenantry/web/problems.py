@@ -128,7 +128,7 @@ def of_invalid(error: InvalidValue, *, within: str = "", line: int | None = None
     """A value that is not accepted, by its path in the body. ``within``: the prefix that a single job's
     fields do not carry (``jobs[0].``). ``line``: where the row stands in an NDJSON body."""
     path = api_path(error.path.removeprefix(within))
-    entry: dict[str, object] = {"path": path, "accepted": error.accepted}
+    entry: dict[str, object] = {"path": _place(error, path), "accepted": error.accepted}
     if error.hint:
         entry["hint"] = error.hint
     if line is not None:
@@ -140,6 +140,13 @@ def api_path(path: str) -> str:
     """A path in Python's names as one in JSON's: ``jobs[3].job_class`` is ``jobs[3].class``. Pure."""
     head, dot, last = path.rpartition(".")
     return f"{head}{dot}{_FIELDS.get(last, last)}"
+
+
+def _place(error: InvalidValue, path: str) -> str:
+    """Where the fault is: for an unknown key the key itself, in the object that ``path`` names."""
+    if not isinstance(error, UnknownKey):
+        return path
+    return f"{path}.{error.key}" if path else error.key
 
 
 def _named(error: InvalidValue, path: str) -> InvalidValue:

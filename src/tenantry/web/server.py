@@ -80,6 +80,7 @@ class _Server(uvicorn.Server):
 def _config(app: ASGIApp, grace_for: Seconds) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        interface="asgi3",
         http="httptools",
         ws="none",
         lifespan="off",

@@ -1,6 +1,6 @@
 """What the API needs of the rest of the house, as ports. ``cli`` wires them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,12 +12,8 @@ from tenantry.kernel.instant import Seconds
 from tenantry.kernel.randomness import Randomness, SystemRandomness
 from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal
-from tenantry.queue.explain import Facts, Reason
 from tenantry.queue.model import Accepted, BulkSet, NewJob
 from tenantry.queue.ports import IntakeStore
-
-Explain = Callable[[Facts], Sequence[Reason]]
-"""The pure rule that says why a job waits."""
 
 
 class JobIntake(Protocol):
@@ -81,7 +77,6 @@ class ApiServices:
     keys: ApiKeys
     directory: TenantDirectory
     readiness: Readiness
-    explain: Explain
     events: EventSink = ignore
     limits: ApiLimits = ApiLimits()
     clock: Clock = field(default_factory=SystemClock)

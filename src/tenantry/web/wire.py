@@ -25,7 +25,7 @@ def _told(text: str, **schema: Any) -> Meta:
 _Text = _told("1 to 255 bytes, without NUL", minLength=1, maxLength=255)
 
 
-class JobIn(Struct, frozen=True, forbid_unknown_fields=True, name="NewJob"):
+class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
     """One job. Give `payload` or `payload_base64`, not both."""
 
     target: Annotated[
@@ -55,7 +55,7 @@ class JobIn(Struct, frozen=True, forbid_unknown_fields=True, name="NewJob"):
     idempotency_key: Annotated[str | None, _Text] = None
 
 
-class JobsIn(Struct, frozen=True, forbid_unknown_fields=True, name="NewJobs"):
+class NewJobs(Struct, frozen=True, forbid_unknown_fields=True):
     """Many jobs. Each element is a `NewJob`."""
 
     jobs: list[Raw]
@@ -76,7 +76,7 @@ class JobsAccepted(Struct, frozen=True):
     jobs: list[JobAccepted]
 
 
-class AttemptOut(Struct, frozen=True):
+class FailedAttempt(Struct, frozen=True):
     """A failed attempt."""
 
     number: int
@@ -87,7 +87,7 @@ class AttemptOut(Struct, frozen=True):
     excerpt: str
 
 
-class JobOut(Struct, frozen=True):
+class Job(Struct, frozen=True):
     """A job as its owner sees it. Of an ended job some fields are no longer kept and are null."""
 
     id: str
@@ -100,14 +100,14 @@ class JobOut(Struct, frozen=True):
     ended_at: datetime | None
     reason: str
     status: int | None
-    history: list[AttemptOut]
+    history: list[FailedAttempt]
     status_url: str
 
 
-class JobsOut(Struct, frozen=True):
+class JobList(Struct, frozen=True):
     """The newest first."""
 
-    jobs: list[JobOut]
+    jobs: list[Job]
 
 
 class JobCancelled(Struct, frozen=True):
@@ -117,7 +117,7 @@ class JobCancelled(Struct, frozen=True):
     state: JobState
 
 
-class ReasonOut(Struct, frozen=True):
+class WaitReason(Struct, frozen=True):
     """One thing that the job waits for. `until`: when it frees, where known."""
 
     waits_for: str
@@ -125,15 +125,15 @@ class ReasonOut(Struct, frozen=True):
     until: datetime | None
 
 
-class ExplanationOut(Struct, frozen=True):
+class Explanation(Struct, frozen=True):
     """Why a job waits, most decisive first. Empty for one that does not wait."""
 
     id: str
     state: JobState
-    reasons: list[ReasonOut]
+    reasons: list[WaitReason]
 
 
-class BulkOut(Struct, frozen=True):
+class BulkProgress(Struct, frozen=True):
     """total = stored + queued + delivered + dead + cancelled."""
 
     id: str
@@ -147,13 +147,13 @@ class BulkOut(Struct, frozen=True):
     created_at: datetime
 
 
-class HealthOut(Struct, frozen=True):
+class Health(Struct, frozen=True):
     """The process is there; for `ready` its store answers too."""
 
     status: str
 
 
-class ErrorOut(Struct, frozen=True, omit_defaults=True):
+class InvalidField(Struct, frozen=True, omit_defaults=True):
     """One value that is not accepted."""
 
     path: str
@@ -162,7 +162,7 @@ class ErrorOut(Struct, frozen=True, omit_defaults=True):
     line: int | None = None
 
 
-class ProblemOut(Struct, frozen=True, omit_defaults=True, name="Problem"):
+class Problem(Struct, frozen=True, omit_defaults=True):
     """RFC 9457. Which members there are depends on `type`."""
 
     type: str
@@ -171,7 +171,7 @@ class ProblemOut(Struct, frozen=True, omit_defaults=True, name="Problem"):
     detail: str
     rule: Annotated[str | None, _told("The rule that refused")] = None
     retry_after: Annotated[float | None, _told("Seconds; the Retry-After header is this rounded up")] = None
-    errors: list[ErrorOut] | None = None
+    errors: list[InvalidField] | None = None
     state: Annotated[str | None, _told("The state in which a job was found")] = None
     bulk_url: Annotated[str | None, _told("Where a set larger than the bound can go")] = None
     line: Annotated[int | None, _told("Where a malformed body breaks off, from 1")] = None
@@ -188,9 +188,9 @@ def bulk_url(bulk: str) -> str:
     return f"/v1/bulk/{bulk}"
 
 
-def job_out(view: JobView) -> JobOut:
+def job_out(view: JobView) -> Job:
     """A job as JSON shows it."""
-    return JobOut(
+    return Job(
         id=view.id,
         state=view.state,
         target=view.target,
@@ -206,9 +206,9 @@ def job_out(view: JobView) -> JobOut:
     )
 
 
-def bulk_out(bulk: BulkSet) -> BulkOut:
+def bulk_out(bulk: BulkSet) -> BulkProgress:
     """A bulk set as JSON shows it."""
-    return BulkOut(
+    return BulkProgress(
         id=bulk.id,
         status_url=bulk_url(bulk.id),
         total=bulk.total,
@@ -221,12 +221,12 @@ def bulk_out(bulk: BulkSet) -> BulkOut:
     )
 
 
-def reasons_out(reasons: Sequence[Reason]) -> list[ReasonOut]:
-    return [ReasonOut(reason.waits_for.value, reason.detail, _moment(reason.until)) for reason in reasons]
+def reasons_out(reasons: Sequence[Reason]) -> list[WaitReason]:
+    return [WaitReason(reason.waits_for.value, reason.detail, _moment(reason.until)) for reason in reasons]
 
 
-def _attempt_out(attempt: Attempt) -> AttemptOut:
-    return AttemptOut(
+def _attempt_out(attempt: Attempt) -> FailedAttempt:
+    return FailedAttempt(
         number=attempt.number,
         ended_at=as_datetime(attempt.ended_at),
         busy_for=attempt.busy_for,
