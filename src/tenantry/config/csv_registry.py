@@ -43,7 +43,7 @@ def read_csv(text: str, columns: CsvColumns, problems: Problems) -> list[Entry]:
     entries: list[Entry] = []
     try:
         rows = _rows(text, _delimiter(columns.delimiter))
-        header = _header(*next(rows), columns)
+        header = _header(*next(rows, (1, [])), columns)  # no header at all lacks every column
         for line, cells in rows:
             _add(entries, _entry(f"line {line}", cells, columns, header), problems)
     except InvalidValue as error:
@@ -89,7 +89,8 @@ def _index(line: int, names: tuple[str, ...], wanted: str) -> int:
     hint = f"Did you mean {near!r}?" if near and near != wanted else "The column names are a setting."
     times = names.count(wanted)
     found = Described(f"a header with {f'{times} columns' if times else 'no column'} named {wanted!r}")
-    raise InvalidValue(f"line {line}", found, f"one, beside {', '.join(map(repr, names))[:200]}", hint)
+    others = f", beside {', '.join(map(repr, names))[:200]}" if names else ""
+    raise InvalidValue(f"line {line}", found, f"one{others}", hint)
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

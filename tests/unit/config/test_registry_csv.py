@@ -60,6 +60,10 @@ def test_what_spreadsheets_write_is_read() -> None:
             "line 2: a header with 2 columns named 'tier' is not accepted; expected one, beside 'tier', 'tenant', 'tier'. The column names are a setting.",
         ),
         (
+            ",,\n,",
+            "line 1: a header with no column named 'tenant' is not accepted; expected one. The column names are a setting.",
+        ),
+        (
             "tenant,tier",
             "document: a registry without a tenant is not accepted; expected at least one. Look at the columns, kinds and filters of the export.",
         ),
