@@ -1,0 +1,168 @@
+"""Events move metrics; labels stay bounded; nothing secret and no tenant becomes one."""
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tenantry.kernel.events import Event
+from tenantry.kernel.tenant import TenantId, TierName
+from tenantry.kernel.verdict import Rule
+from tenantry.lanes.outcome import CAUSES
+from tenantry.queue import events as queue
+from tenantry.queue.model import Ending, JobClass, JobId, NodeId
+from tenantry.telemetry import http_events as http
+from tenantry.telemetry.catalogue import events, page
+from tenantry.telemetry.logs import LEVELS
+from tenantry.telemetry.mapping import HANDLERS
+from tenantry.telemetry.meters import METRICS, PREFIX, TENANT_METRICS
+from tenantry.telemetry.prometheus import Metrics
+
+ACME, GOLD, NODE = TenantId("acme"), TierName("gold"), NodeId("n1")
+LIVE = JobClass.LIVE
+
+
+def end(ending: Ending, error_class: str = "", tenant: TenantId = ACME) -> queue.JobEnd:
+    return queue.JobEnd(tenant, GOLD, LIVE, ending, 0.5, error_class)
+
+
+def one_of_each() -> list[Event]:
+    return [
+        queue.JobsAccepted(ACME, GOLD, LIVE, 5, 2),
+        queue.SubmitRefused(ACME, GOLD, Rule.BOUND, 7, 1.0),
+        queue.BulkStored(ACME, GOLD, 11),
+        queue.JobsFed(3),
+        queue.JobsCancelled(ACME, GOLD, 1),
+        queue.JobsClaimed(NODE, (queue.Start(ACME, GOLD, LIVE, 0.02), queue.Start(ACME, GOLD, LIVE, 2.0))),
+        queue.JobsSettled(NODE, (end(Ending.DELIVERED), end(Ending.DEAD, "http_403")), 0.004, lost=1),
+        queue.JobsDied(NODE, (queue.JobDied(JobId("j"), ACME, "http_403 after 3 attempts"),)),
+        queue.JobsReclaimed(4),
+        queue.LeasesLost(NODE, 2, 9),
+        queue.NodeJoined(NODE, 1, "shared", 50),
+        queue.NodeDraining(NODE, 3, 30.0),
+        queue.NodeLeft(NODE, 0),
+        queue.PlannerElected("n1", 3),
+        queue.PlannerRebuilt(3, 0.13, 20_000, 5),
+        queue.RoundPlanned(100, 250, 7, 0.003),
+        queue.BacklogMeasured(
+            (queue.Backlog("shared", GOLD, 10, 2, 4, 1.5),), (queue.PoolSlots("shared", 50, 4),)
+        ),
+        queue.StoreFailed("worker", "StoreUnavailable", 0.5),
+        http.RequestServed("GET", "/v1/jobs", 200, 0.001),
+        http.CredentialRefused("unknown"),
+        http.RequestFailed("urn:uuid:1", "/v1/jobs", "ValueError", "trace"),
+        queue.PlannerLost("n1", 3, "the term ended"),
+    ]
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    body, media_type = metrics.exposition()
+    assert media_type.startswith("text/plain")
+    families = text_string_to_metric_families(body.decode())
+    return {
+        (sample.name.removeprefix(PREFIX), tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+def told(*happened: Event, per_tenant: bool = False, most_tenants: int = 100) -> dict[object, float]:
+    metrics = Metrics(per_tenant=per_tenant, most_tenants=most_tenants)
+    for event in happened:
+        metrics(event)
+    return {
+        (name, *(value for _, value in labels)): value for (name, labels), value in samples(metrics).items()
+    }
+
+
+def test_every_published_event_has_a_level_and_the_sample_of_each_is_here() -> None:
+    published = set(events())
+    assert published == set(LEVELS) == {type(event) for event in one_of_each()}
+    assert set(HANDLERS) <= published
+
+
+def test_every_metric_is_moved_by_some_event() -> None:
+    metrics = Metrics(per_tenant=True)
+    moved = set()
+    for event in one_of_each():
+        metrics(event)
+        moved |= {name for (name, _), value in samples(metrics).items() if value}
+    for metric in METRICS + TENANT_METRICS:
+        name = f"{metric.name}_count" if metric.kind == "histogram" else metric.name
+        assert name in moved, name
+
+
+def test_counts_come_from_whole_batches() -> None:
+    found = told(*one_of_each())
+    assert found["jobs_accepted_total", "live", "gold"] == 3
+    assert found["jobs_repeated_total", "live", "gold"] == 2
+    assert found["jobs_refused_total", "bound", "gold"] == 7
+    assert found["job_wait_seconds_count", "live", "gold"] == 2
+    assert found["attempts_total", "live", "delivered", "gold"] == 1
+    assert found["attempt_failures_total", "http_403", "gold"] == 1
+    assert found["settles_lost_total",] == 1
+    assert found["planner_picks_total",] == 100
+
+
+def test_the_age_to_scale_on_is_shown_by_pool_and_tier_and_goes_when_it_is_measured_no_more() -> None:
+    measured = queue.BacklogMeasured((queue.Backlog("shared", GOLD, 10, 2, 4, 1.5),))
+    assert told(measured)["in_quota_oldest_age_seconds", "shared", "gold"] == 1.5
+    assert ("jobs_waiting", "shared", "gold") not in told(measured, queue.BacklogMeasured(()))
+    lost = told(queue.PlannerElected("n1", 1), measured, queue.PlannerLost("n1", 1, "stopped"))
+    assert lost["planner_leader",] == 0
+    assert not any("in_quota" in str(key) for key in lost)
+
+
+def test_a_released_job_is_an_attempt_that_did_not_fail() -> None:
+    found = told(queue.JobsSettled(NODE, (end(Ending.RELEASED),), 0.0))
+    assert found["attempts_total", "live", "released", "gold"] == 1
+    assert not any("attempt_failures_total" in str(key) for key in found)
+
+
+def test_an_error_class_outside_the_closed_set_is_counted_as_other() -> None:
+    ends = [end(Ending.RETRY, name) for name in ("tk_secret", "timeout", "x" * 1_000, *CAUSES)]
+    found = told(queue.JobsSettled(NODE, tuple(ends), 0.0))
+    assert found["attempt_failures_total", "other", "gold"] == 2
+    assert "tk_secret" not in repr(found)
+
+
+def test_tenants_are_no_labels_unless_asked_for() -> None:
+    assert "acme" not in repr(told(*one_of_each()))
+
+
+def test_tenants_as_labels_are_bounded_and_the_rest_is_other() -> None:
+    happened = [queue.JobsAccepted(TenantId(f"t{n}"), GOLD, LIVE, 1) for n in (*range(10), 0, 9)]
+    found = told(*happened, per_tenant=True, most_tenants=3)
+    by_tenant = {key[1]: value for key, value in found.items() if key[0] == "tenant_jobs_accepted_total"}
+    assert by_tenant == {"t0": 2, "t1": 1, "t2": 1, "other": 8}
+
+
+def test_an_event_nobody_knows_is_let_pass() -> None:
+    class Unheard(Event):
+        pass
+
+    Metrics()(Unheard())
+
+
+@pytest.mark.parametrize("metric", METRICS + TENANT_METRICS, ids=lambda metric: metric.name)
+def test_names_follow_the_conventions(metric: object) -> None:
+    name = metric.name  # type: ignore[attr-defined]
+    assert re.fullmatch(r"[a-z][a-z_]*", name)
+    assert metric.kind == "counter" or not name.endswith("_total")  # type: ignore[attr-defined]
+    assert metric.kind != "histogram" or name.endswith("_seconds")  # type: ignore[attr-defined]
+    assert metric.meaning  # type: ignore[attr-defined]
+
+
+def test_two_sets_of_metrics_live_side_by_side() -> None:
+    one, other = Metrics(), Metrics()
+    one(queue.JobsFed(3))
+    assert samples(one)["jobs_fed_total", ()] == 3
+    assert samples(other)["jobs_fed_total", ()] == 0
+
+
+def test_the_published_page_is_what_the_code_says() -> None:
+    path = Path(__file__).parents[3] / "docs" / "telemetry.md"
+    text = path.read_text(encoding="utf-8")
+    assert text == page(text), "run: python -m tenantry.telemetry.catalogue docs/telemetry.md"
