@@ -97,13 +97,26 @@ def migrated_template(postgres_admin_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def database_urls(postgres_admin_url: str, migrated_template: str) -> Iterator[DatabaseUrls]:
+def fresh_database(postgres_admin_url: str, migrated_template: str) -> Iterator[Callable[[], DatabaseUrls]]:
+    """``make()``: the three URLs of one more fresh, migrated database; all are dropped after the test."""
+    made: list[str] = []
+
+    def make() -> DatabaseUrls:
+        name = f"tenantry_test_{os.getpid()}_{next(_names)}"
+        create = f"CREATE DATABASE {name} TEMPLATE {migrated_template}"
+        run_apart(_administer(postgres_admin_url, create))
+        made.append(name)
+        return DatabaseUrls.derived(with_database(postgres_admin_url, name))
+
+    yield make
+    for name in made:
+        run_apart(_administer(postgres_admin_url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture
+def database_urls(fresh_database: Callable[[], DatabaseUrls]) -> DatabaseUrls:
     """The three URLs of a fresh, migrated database, dropped after the test. Serves sync and async tests."""
-    name = f"tenantry_test_{os.getpid()}_{next(_names)}"
-    create = f"CREATE DATABASE {name} TEMPLATE {migrated_template}"
-    run_apart(_administer(postgres_admin_url, create))
-    yield DatabaseUrls.derived(with_database(postgres_admin_url, name))
-    run_apart(_administer(postgres_admin_url, f"DROP DATABASE {name} WITH (FORCE)"))
+    return fresh_database()
 
 
 @pytest.fixture

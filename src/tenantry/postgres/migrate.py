@@ -6,11 +6,11 @@ at what is applied, so a node either runs a migration or finds it done. That als
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
-from typing import Final
+from typing import Final, TypeVar
 
 import asyncpg
 
@@ -18,6 +18,8 @@ from tenantry.kernel.errors import InvariantBroken, StoreUnavailable, UsageError
 from tenantry.postgres.database import connect_once
 from tenantry.postgres.errors import translated
 from tenantry.postgres.urls import ENGINE_LOGIN, TENANT_LOGIN, redacted
+
+_R = TypeVar("_R")
 
 _LOCK: Final = 0x74656E616E747279  # "tenantry"
 _LOCK_WAIT = "120s"
@@ -66,7 +68,11 @@ async def migrate(
     connection = await connect_once(admin_url)
     try:
         with translated("migrating", where=redacted(admin_url)):
-            done = [migration for migration in every if await _apply(connection, migration, every)]
+            done = [
+                migration
+                for migration in every
+                if await _despite_rivals(partial(_apply, connection, migration, every))
+            ]
             await _set_passwords(connection, {ENGINE_LOGIN: engine_password, TENANT_LOGIN: tenant_password})
             return tuple(done)
     finally:
@@ -164,22 +170,28 @@ async def _set_passwords(
 
 
 async def _set_password(connection: "asyncpg.Connection[asyncpg.Record]", login: str, password: str) -> None:
-    """Roles belong to the whole server, and no lock of a database guards them: a concurrent change is met by
-    trying again."""
     statement = await connection.fetchval(
         "SELECT format('ALTER ROLE %I PASSWORD %L', $1::text, $2::text)", login, password
     )
+    try:
+        await _despite_rivals(lambda: connection.execute(statement))
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise UsageError(
+            f"this login may not set the password of {login}: "
+            f"as a superuser, run ALTER ROLE {login} PASSWORD '…'"
+        ) from error
+
+
+async def _despite_rivals(attempt: Callable[[], Awaitable[_R]]) -> _R:
+    """Tries again what a rival undid.
+
+    Roles belong to the whole server and no lock of one database guards them, so the migration of another
+    database may change the same role at this moment. PostgreSQL then rolls one of the two back as a whole.
+    """
     for _ in range(_ATTEMPTS):
         try:
-            await connection.execute(statement)
+            return await attempt()
         except asyncpg.InternalServerError as error:
             if "concurrently updated" not in str(error):
                 raise
-        except asyncpg.InsufficientPrivilegeError as error:
-            raise UsageError(
-                f"this login may not set the password of {login}: "
-                f"as a superuser, run ALTER ROLE {login} PASSWORD '…'"
-            ) from error
-        else:
-            return
-    raise StoreUnavailable(f"the password of {login} is being changed by others all the time; try again")
+    raise StoreUnavailable("the roles of this server are being changed by others all the time; try again")

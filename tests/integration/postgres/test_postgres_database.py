@@ -18,8 +18,8 @@ from tenantry.postgres.session import bound
 from tenantry.postgres.urls import DatabaseUrls, with_database
 
 ACME = tenant_id("acme")
-_WAITS = """SELECT count(*) FROM pg_locks
-            WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+_WAITS = """SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock'"""
 BOUND_NOW = "SELECT current_setting('tenantry.tenant_id', true)"
 
 
