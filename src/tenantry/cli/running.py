@@ -1,0 +1,62 @@
+"""A node as a process: its signals, its event loop.
+
+The first SIGTERM, SIGINT or SIGHUP ends it in order, the second without the drain, the third at once.
+Whatever is left behind by that, leases and the next start take care of.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from tenantry.cli.assembly import Node, assemble
+from tenantry.cli.settings import NodeSettings
+from tenantry.kernel.events import EventSink
+
+_T = TypeVar("_T")
+
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def run(main: Coroutine[Any, Any, _T]) -> _T:
+    """Run ``main`` on uvloop where it is installed, on asyncio's own loop where it is not."""
+    try:
+        import uvloop
+    except ImportError:
+        factory = None
+    else:
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+async def serve(settings: NodeSettings, announce: Callable[[Node], None], events: EventSink) -> None:
+    """A node until a signal ends it. ``announce`` is called once it serves. Raises as :func:`assemble`."""
+    async with ended_by_signals() as stop, assemble(settings, events=events) as node:
+        announce(node)
+        await stop.wait()
+
+
+@asynccontextmanager
+async def ended_by_signals() -> AsyncIterator[asyncio.Event]:
+    """An event that the first signal sets. The second cancels the task that is inside, the third exits."""
+    stop, loop, task, seen = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task(), [0]
+
+    def heard(number: int) -> None:
+        seen[0] += 1
+        if seen[0] == 1:
+            stop.set()
+        elif seen[0] == 2 and task is not None:
+            task.cancel()
+        else:
+            os._exit(128 + number)
+
+    for number in _ENDING:
+        loop.add_signal_handler(number, heard, number)
+    try:
+        yield stop
+    finally:
+        for number in _ENDING:
+            loop.remove_signal_handler(number)

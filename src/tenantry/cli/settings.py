@@ -1,0 +1,95 @@
+"""What a node is to be: frozen, and read by nobody but the assembly."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+from tenantry.delivery.guard import AddressRule
+from tenantry.delivery.handlers import Handlers
+from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.instant import Seconds
+from tenantry.postgres.urls import DatabaseUrls
+
+
+class Role(StrEnum):
+    """What a node does. Any node may have any of them; each is safe to have many times."""
+
+    API = "api"
+    PLANNER = "planner"  # stands by while another holds the planner's place
+    WORKER = "worker"
+    FEEDER = "feeder"
+
+
+EVERYTHING = frozenset(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. ``port`` 0 takes any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+    @classmethod
+    def parsed(cls, text: str, *, path: str) -> Self:
+        """``HOST:PORT``, ``[IPV6]:PORT`` or ``PORT`` alone (loopback). Raises :class:`InvalidValue`."""
+        host, _, port = text.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+        if not (port.isascii() and port.isdigit() and int(port) <= 65_535):
+            raise InvalidValue(
+                path, text, "HOST:PORT such as 127.0.0.1:8080, or a port; 0 takes any free one"
+            )
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """One node.
+
+    ``database``: where PostgreSQL is; None starts (or joins) the embedded server in ``data_dir``.
+    ``migrate``: bring the schema up to date first; else a schema that is behind is an error. ``name``: the
+    node's name in the database, at most one live process each; None makes one of host and process. ``pool``
+    and ``slots`` (>= 1): which pool the worker serves, and how many jobs it runs at once. ``grace_for``:
+    seconds that running jobs get when it stops. ``listen``: where the tenants' API is served (role ``api``);
+    ``metrics``: where metrics and health are, or None for nowhere. ``addresses``: what deliveries may connect
+    to. ``http``: whether the worker delivers over HTTP. ``handlers``: what it can run beside that.
+    ``connections``: of each of the two pools to the database. ``per_tenant_metrics``: also count by tenant.
+    ``refresh_every``: seconds between two looks at the registry. ``keep_days``: how long the ends of jobs are
+    kept.
+    """
+
+    database: DatabaseUrls | None = None
+    data_dir: Path = Path(".tenantry")
+    migrate: bool = False
+    roles: frozenset[Role] = EVERYTHING
+    name: str | None = None
+    pool: str = "shared"
+    slots: int = 20
+    grace_for: Seconds = 20.0
+    listen: Address = Address()
+    metrics: Address | None = None
+    addresses: AddressRule = field(default_factory=AddressRule)
+    http: bool = True
+    handlers: Handlers | None = None
+    connections: int = 8
+    per_tenant_metrics: bool = False
+    refresh_every: Seconds = 2.0
+    keep_days: int = 7
+
+    def __post_init__(self) -> None:
+        if not self.roles:
+            raise InvalidValue("roles", "none", "at least one of " + ", ".join(Role))
+        if self.slots < 1:
+            raise InvalidValue("slots", self.slots, "an integer >= 1")
+        if self.connections < 2:
+            raise InvalidValue("connections", self.connections, "an integer >= 2")
+        if not 0 <= self.grace_for <= 3_600:
+            raise InvalidValue("grace", self.grace_for, "seconds from 0 to 3600")
+        if Role.WORKER in self.roles and not self.http and self.handlers is None:
+            raise InvalidValue(
+                "http", self.http, "true for a worker without handlers", "It could run nothing."
+            )
