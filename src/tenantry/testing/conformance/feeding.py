@@ -72,7 +72,7 @@ class FeederConformance:
         await world.intake.submit_bulk(
             ACME, [replace(job(), delay_for=60.0), replace(job(), delay_for=600.0)]
         )
-        await world.time.pass_time(120.0)
+        await world.pass_time(120.0)
         await world.feeder.feed({ACME: None}, limit=100)
         counts = await world.operator.counts()
         assert (counts[JobState.WAITING], counts[JobState.DELAYED]) == (1, 1)

@@ -111,7 +111,7 @@ class IntakeConformance:
         assert view is not None
         assert view.state is JobState.DELAYED
         assert view.due_at is not None
-        await world.time.pass_time(601.0)
+        await world.pass_time(601.0)
         view = await world.intake.job(ACME, id_)
         assert view is not None
         assert view.state is JobState.WAITING
@@ -144,16 +144,16 @@ class IntakeConformance:
         (id_,) = await world.submit(job())
         node = await world.node()
         await world.settle(node, await world.claim(node), Ending.DELIVERED)
-        await world.time.pass_time(5 * DAY)
+        await world.pass_time(5 * DAY)
         await world.feeder.tidy(keep_days=7)
         assert await _state(world, id_) is JobState.DELIVERED
-        await world.time.pass_time(4 * DAY)
+        await world.pass_time(4 * DAY)
         await world.feeder.tidy(keep_days=7)
         assert await world.intake.job(ACME, id_) is None
 
     async def test_a_waiting_job_is_kept_however_long_it_waits(self, world: World) -> None:
         (id_,) = await world.submit(job())
-        await world.time.pass_time(30 * DAY)
+        await world.pass_time(30 * DAY)
         await world.feeder.tidy(keep_days=7)
         assert await _state(world, id_) is JobState.WAITING
         assert [each.id for each in await world.claim(await world.node())] == [id_]
@@ -205,7 +205,7 @@ class IntakeConformance:
     async def test_a_delayed_job_is_cancelled_and_never_starts(self, world: World) -> None:
         (id_,) = await world.submit(replace(job(), delay_for=60.0))
         assert await world.intake.cancel(ACME, id_) is JobState.CANCELLED
-        await world.time.pass_time(61.0)
+        await world.pass_time(61.0)
         assert await world.claim(await world.node()) == []
 
     async def test_a_job_between_two_attempts_is_cancelled_and_never_starts_again(self, world: World) -> None:

@@ -41,7 +41,7 @@ class OperatorConformance:
 
     async def test_a_job_that_falls_due_is_counted_as_waiting(self, world: World) -> None:
         await world.submit(replace(job(), delay_for=60.0))
-        await world.time.pass_time(61.0)
+        await world.pass_time(61.0)
         counts = await world.operator.counts()
         assert (counts[JobState.WAITING], counts[JobState.DELAYED]) == (1, 0)
 

@@ -41,7 +41,7 @@ class PlannerConformance:
         first = await world.planner.take_place("one", 10.0)
         assert first is not None
         assert await world.planner.take_place("two", 10.0) is None
-        await world.time.pass_time(11.0)
+        await world.pass_time(11.0)
         second = await world.planner.take_place("two", 10.0)
         assert second is not None
         assert second > first
@@ -50,7 +50,7 @@ class PlannerConformance:
         term = await world.planner.take_place("one", 10.0)
         assert term is not None
         for _ in range(3):
-            await world.time.pass_time(6.0)
+            await world.pass_time(6.0)
             await world.planner.keep_place(term, 10.0)
         assert await world.planner.take_place("two", 10.0) is None
 
@@ -77,7 +77,7 @@ class PlannerConformance:
     ) -> None:
         term = await world.planner.take_place("one", 10.0)
         assert term is not None
-        await world.time.pass_time(11.0)
+        await world.pass_time(11.0)
         with pytest.raises(PlaceLost):
             await call(world.planner, term)
 
@@ -211,11 +211,11 @@ class PlannerConformance:
     async def test_a_node_is_live_while_its_heartbeat_is_fresh(self, world: World) -> None:
         node = await world.node(slots=7)
         assert await _slots(world) == {"node": 7}
-        await world.time.pass_time(NODE_FRESH_FOR - 2.0)
+        await world.pass_time(NODE_FRESH_FOR - 2.0)
         await world.worker.heartbeat(node, draining=False)
-        await world.time.pass_time(NODE_FRESH_FOR - 2.0)
+        await world.pass_time(NODE_FRESH_FOR - 2.0)
         assert await _slots(world) == {"node": 7}
-        await world.time.pass_time(NODE_FRESH_FOR)
+        await world.pass_time(NODE_FRESH_FOR)
         assert await _slots(world) == {}
 
     async def test_a_draining_node_has_no_slots_and_one_that_left_is_gone(self, world: World) -> None:
@@ -242,7 +242,7 @@ class PlannerConformance:
         assert world.hand.term is not None
         plan = ClaimPlan(NodeId("gone"), 1, (flow,), (Seq(1),), (0,))
         await world.planner.round(world.hand.term, [plan], {flow: 2})
-        await world.time.pass_time(START_LEASE + 1.0)
+        await world.pass_time(START_LEASE + 1.0)
         assert await world.worker.reclaim(limit=10) == 1
         await world.hand.rebuild()
         (claimed,) = await world.claim(await world.node())

@@ -34,7 +34,7 @@ class WorkerConformance:
         for life in range(3):
             assert await world.hand.claim(await world.node(f"life {life}"), 1) == 1
             assert await world.worker.reclaim(limit=10) == 0
-            await world.time.pass_time(START_LEASE + 1.0)
+            await world.pass_time(START_LEASE + 1.0)
             assert await world.worker.reclaim(limit=10) == 1
         (claimed,) = await world.claim(await world.node("fourth"))
         assert (claimed.id, claimed.attempt) == (id_, 1)
@@ -44,7 +44,7 @@ class WorkerConformance:
         await world.submit(job())
         node = await world.node()
         await world.hand.claim(node, 1)
-        await world.time.pass_time(START_LEASE + 1.0)
+        await world.pass_time(START_LEASE + 1.0)
         assert await world.worker.take(node, 10.0) == []
 
     async def test_a_lease_that_is_renewed_is_never_taken_back(self, world: World) -> None:
@@ -53,7 +53,7 @@ class WorkerConformance:
         node = await world.node()
         (claimed,) = await world.claim(node, lease_for=6.0)
         for _ in range(5):
-            await world.time.pass_time(2.0)
+            await world.pass_time(2.0)
             assert await world.worker.renew(node, {claimed.claim}, 6.0) == {claimed.claim}
             assert await world.worker.reclaim(limit=10) == 0
         assert await world.settle(node, [claimed], Ending.DELIVERED) == 1
@@ -72,7 +72,7 @@ class WorkerConformance:
         await world.submit(job())
         node = await world.node()
         (claimed,) = await world.claim(node, lease_for=6.0)
-        await world.time.pass_time(7.0)
+        await world.pass_time(7.0)
         await world.worker.reclaim(limit=10)
         assert await world.worker.renew(node, {claimed.claim}, 6.0) == set()
 
@@ -83,7 +83,7 @@ class WorkerConformance:
         restarted = await world.node()
         assert await world.worker.reclaim(limit=10) == 0
         assert await world.claim(restarted) == []
-        await world.time.pass_time(7.0)
+        await world.pass_time(7.0)
         assert await world.worker.reclaim(limit=10) == 1
         (again,) = await world.claim(restarted)
         assert (again.id, again.attempt) == (id_, 2)
@@ -99,7 +99,7 @@ class WorkerConformance:
             await world.claim(node, 1, lease_for=600.0)
         for _ in range(20):
             await world.claim(node, 1, lease_for=6.0)
-        await world.time.pass_time(7.0)
+        await world.pass_time(7.0)
         assert await world.worker.reclaim(limit=5) == 5
         assert await world.worker.reclaim(limit=100) == 15
         assert await world.worker.reclaim(limit=100) == 0
@@ -114,7 +114,7 @@ class WorkerConformance:
         await world.planner.round(world.hand.term, [plan], {flow: 2})
         (claimed,) = await world.worker.take(node, 6.0)
         assert claimed.attempt == MOST_ATTEMPTS
-        await world.time.pass_time(7.0)
+        await world.pass_time(7.0)
         await world.worker.reclaim(limit=10)
         view = await _view(world, id_)
         assert view.state is JobState.DEAD
@@ -156,7 +156,7 @@ class WorkerConformance:
         (id_,) = await world.submit(job())
         late, node = await world.node("late"), await world.node()
         (before,) = await world.claim(late, lease_for=6.0)
-        await world.time.pass_time(7.0)
+        await world.pass_time(7.0)
         assert await world.worker.reclaim(limit=10) == 1
         (now,) = await world.claim(node)
         assert now.token > before.token
@@ -193,7 +193,7 @@ class WorkerConformance:
         view = await _view(world, id_)
         assert (view.state, view.attempts) == (JobState.DELAYED, 1)
         assert await world.claim(node) == []
-        await world.time.pass_time(61.0)
+        await world.pass_time(61.0)
         (again,) = await world.claim(node)
         assert (again.id, again.attempt) == (id_, 2)
         assert again.token > held.token

@@ -94,12 +94,16 @@ class Hand:
     lines: dict[FlowId, Line] = field(default_factory=dict)
     deferred: dict[tuple[FlowId, Seq], Deferred] = field(default_factory=dict)
     running: set[tuple[FlowId, Seq]] = field(default_factory=set)
+    stale: bool = False
     now: Timestamp = Timestamp(0.0)  # noqa: RUF009 - a NewType is a plain float
 
     async def listen(self) -> Sequence[Change]:
         """Hear what changed; the changes of a fresh start are in the rebuilt standing, so none."""
         if not await self._holds():
             await self.begin()
+            return ()
+        if self.stale:
+            await self.rebuild()
             return ()
         return (await self._round((), {})).changes
 
@@ -160,6 +164,7 @@ class Hand:
         return answer
 
     def _learn(self, standing: Standing) -> None:
+        self.stale = False
         self.now = standing.now
         self.deferred = {(each.flow, each.seq): each for each in standing.deferred}
         self.running = {(each.flow, each.seq) for each in standing.held}
@@ -269,6 +274,11 @@ class World:
         """Plan, claim and start up to ``count`` due jobs."""
         await self.hand.claim(node, count, target)
         return await self.worker.take(node, lease_for)
+
+    async def pass_time(self, seconds: Seconds) -> None:
+        """Time passes. Where a database moved its rows for it, moments remembered before mean nothing now."""
+        await self.time.pass_time(seconds)
+        self.hand.stale = True
 
     async def settle(self, node: Node, jobs: Sequence[ClaimedJob], ending: Ending) -> int:
         return await self.worker.settle(node, [settlement(job, ending) for job in jobs])
