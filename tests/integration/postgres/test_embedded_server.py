@@ -67,7 +67,7 @@ def end(parent: "subprocess.Popen[str]") -> None:
 
 
 def test_what_was_committed_outlives_the_death_of_the_postmaster(embedded_server_factory: Factory) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     server.start()
     ask(server, "CREATE TABLE kept AS SELECT 7 AS n", "SELECT 1")
     server.kill()
@@ -78,7 +78,7 @@ def test_what_was_committed_outlives_the_death_of_the_postmaster(embedded_server
 def test_a_postmaster_killed_behind_our_back_is_noticed_and_started_again(
     embedded_server_factory: Factory,
 ) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     server.start()
     killed = server.pid
     os.kill(killed, signal.SIGKILL)
@@ -123,7 +123,7 @@ def test_the_cluster_is_made_once_and_a_clean_stop_needs_no_recovery(
 
 
 def test_start_and_stop_may_be_repeated(embedded_server_factory: Factory) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     server.start()
     pid = server.pid
     server.start()
@@ -145,7 +145,7 @@ def test_an_initdb_that_was_cut_short_is_begun_afresh(embedded_server_factory: F
 
 
 def test_a_stale_pid_file_that_names_a_living_process_stops_nothing(embedded_server_factory: Factory) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     server.start()
     server.kill()
     for stale in (
@@ -183,7 +183,7 @@ def test_of_many_processes_that_start_at_once_exactly_one_owns_the_server(server
 
 
 def test_the_server_of_a_killed_parent_gives_way_to_a_new_start(embedded_server_factory: Factory) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     parent = parent_of(server.data_dir)
     orphan, _ = first_words(parent)
     parent.kill()
@@ -198,7 +198,7 @@ def test_the_server_of_a_killed_parent_gives_way_to_a_new_start(embedded_server_
 def test_children_of_a_killed_postmaster_that_cling_to_life_are_ended(
     embedded_server_factory: Factory,
 ) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     server.start()
     backend = asyncio.run(_stopped_backend(server.url()))
     server.kill()
@@ -219,7 +219,7 @@ async def _stopped_backend(url: str) -> int:
 def test_a_process_that_is_no_server_may_stand_in_the_data_directory(
     embedded_server_factory: Factory,
 ) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     server.start()
     server.kill()
     bystander = subprocess.Popen(["cat"], stdin=subprocess.PIPE, cwd=server.data_dir / "cluster")
@@ -241,7 +241,7 @@ def test_a_data_directory_with_a_long_path_has_its_socket_elsewhere(embedded_ser
 
 
 def test_nobody_else_can_reach_the_socket(embedded_server_factory: Factory) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     server.start()
     assert server.data_dir.stat().st_mode & 0o777 == 0o700
 
@@ -308,7 +308,7 @@ def test_binaries_of_another_version_may_be_plugged_in(embedded_server_factory: 
 def test_a_cluster_of_another_version_is_refused_with_the_servers_words(
     embedded_server_factory: Factory,
 ) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     server.start()
     server.stop()
     (server.data_dir / "cluster" / "PG_VERSION").write_text("14\n")

@@ -48,7 +48,7 @@ async def test_ten_nodes_at_once_apply_each_migration_exactly_once(empty_databas
 async def test_databases_of_one_server_may_be_migrated_at_once(
     embedded_server_factory: Callable[..., EmbeddedServer],
 ) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     await asyncio.to_thread(server.start)
     connection = await connect_once(server.url())
     for number in range(6):
@@ -126,7 +126,7 @@ async def test_a_table_in_use_is_waited_for_only_so_long(empty_database_url: str
 async def test_an_operator_who_may_not_create_roles_is_given_the_sql_that_helps(
     embedded_server_factory: Callable[..., EmbeddedServer],
 ) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     await asyncio.to_thread(server.start)
     superuser = await connect_once(server.url())
     await superuser.execute("CREATE ROLE operator LOGIN")
@@ -150,7 +150,7 @@ async def test_an_operator_who_may_not_create_roles_is_given_the_sql_that_helps(
 async def test_a_login_that_would_break_isolation_is_refused(
     embedded_server_factory: Callable[..., EmbeddedServer], change: str
 ) -> None:
-    server = embedded_server_factory()
+    server = embedded_server_factory(made=True)
     await asyncio.to_thread(server.start)
     await migrate(server.url(), migrations=history())
     superuser = await connect_once(server.url())

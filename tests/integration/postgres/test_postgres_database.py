@@ -245,7 +245,7 @@ class TestWhatToDoWhenItDoesNotOpen:
             await Database.open(urls)
 
     async def test_a_wrong_password(self, embedded_server_factory: Callable[..., EmbeddedServer]) -> None:
-        server = embedded_server_factory()
+        server = embedded_server_factory(made=True)
         await asyncio.to_thread(server.start)
         await migrate(server.url(), engine_password="right'one", tenant_password="right%one")
         await asyncio.to_thread(server.stop)
@@ -267,7 +267,7 @@ class TestWhatToDoWhenItDoesNotOpen:
     async def test_logins_that_were_never_made(
         self, embedded_server_factory: Callable[..., EmbeddedServer]
     ) -> None:
-        server = embedded_server_factory()
+        server = embedded_server_factory(made=True)
         await asyncio.to_thread(server.start)
         with pytest.raises(StoreUnavailable, match='role "tenantry_engine" does not exist'):
             await Database.open(DatabaseUrls.derived(server.url()))
