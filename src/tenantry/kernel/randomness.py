@@ -2,6 +2,7 @@
 
 import random
 import secrets
+import threading
 import time
 from typing import Protocol
 from uuid import UUID
@@ -24,10 +25,12 @@ class Randomness(Protocol):
 
 
 class SystemRandomness:
-    """The operating system's generator; ids from the wall clock."""
+    """The operating system's generator; ids from the wall clock, rising even within a millisecond."""
 
     def __init__(self) -> None:
-        self._random = random.Random()  # noqa: S311 - jitter, not secrets
+        self._random = random.Random()
+        self._turn = threading.Lock()
+        self._last = 0  # milliseconds << 12 | counter (RFC 9562, section 6.2, method 1)
 
     def uniform(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)
@@ -36,14 +39,18 @@ class SystemRandomness:
         return secrets.token_bytes(size)
 
     def time_ordered_id(self) -> str:
-        return uuid7(time.time_ns() // 1_000_000, int.from_bytes(secrets.token_bytes(10), "big"))
+        entropy = int.from_bytes(secrets.token_bytes(8), "big")
+        with self._turn:
+            self._last = max(self._last + 1, time.time_ns() // 1_000_000 << 12)
+            last = self._last
+        return uuid7(last >> 12, (last & 0xFFF) << 68 | entropy)
 
 
 class SeededRandomness:
     """The same sequence for the same seed, for tests and simulation. Not for secrets."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - reproducible on purpose
+        self._random = random.Random(seed)
         self._millis = 0
 
     def uniform(self, low: float, high: float) -> float:

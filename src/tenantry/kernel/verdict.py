@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Rule(StrEnum):
-    """The rules that can refuse or hold work. The values are public: they appear in API bodies and metrics."""
+    """The rules that can refuse or hold work. The values are public: in API bodies and metrics."""
 
     RATE = "rate"  # the tenant's submit rate; retry_after is exact for a lone caller
     BOUND = "bound"  # the tenant's queue bound; retry_after is an estimate with jitter

@@ -19,7 +19,7 @@ from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
 from tenantry.postgres.session import bound
 from tenantry.postgres.statements import statement
-from tenantry.queue.admission import body_digest, key_digest, key_reused, over_bound
+from tenantry.queue.admission import body_digest, key_digest, key_reused, over_bound, refuse_keys
 from tenantry.queue.explain import Facts
 from tenantry.queue.model import Accepted, Attempt, BulkSet, JobClass, JobId, JobState, JobView, NewJob
 from tenantry.queue.ordering import bucket
@@ -69,9 +69,10 @@ class PostgresIntakeStore:
         return Accepted(tuple(JobId(str(id_)) for id_ in row["ids"]), frozenset(row["existing"]))
 
     async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet:
+        refuse_keys(jobs)
         bulk_id = UUID(self._randomness.time_ordered_id())
         with translated("storing a bulk set"):
-            await self._pool.execute(
+            created_at = await self._pool.fetchval(
                 _BULK,
                 tenant,
                 bulk_id,
@@ -84,7 +85,7 @@ class PostgresIntakeStore:
                 [job.delay_for for job in jobs],
                 [job.cost for job in jobs],
             )
-        return BulkSet(str(bulk_id), tenant, len(jobs), len(jobs), 0, 0, 0, 0, self._clock.now())
+        return BulkSet(str(bulk_id), tenant, len(jobs), len(jobs), 0, 0, 0, 0, as_timestamp(created_at))
 
     async def bulk(self, tenant: TenantId, bulk_id: str) -> BulkSet | None:
         key = _uuid(bulk_id)

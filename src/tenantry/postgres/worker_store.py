@@ -79,8 +79,9 @@ class PostgresWorkerStore:
 
     async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
         """Delivered jobs and others are two statements, in one transaction when a batch has both."""
-        delivered = [s for s in settlements if s.ending is Ending.DELIVERED]
-        failed = [s for s in settlements if s.ending is not Ending.DELIVERED]
+        once = {(s.job.claim, s.job.flow, s.job.seq): s for s in reversed(settlements)}.values()
+        delivered = [s for s in once if s.ending is Ending.DELIVERED]
+        failed = [s for s in once if s.ending is not Ending.DELIVERED]
         with translated("settling"):
             async with self._pool.acquire() as connection:
                 if delivered and failed:

@@ -55,16 +55,20 @@ $$;
 CREATE FUNCTION tenantry.submit_bulk(
     p_tenant text, p_bulk uuid, p_targets text[], p_classes smallint[], p_buckets smallint[], p_ids uuid[],
     p_payloads bytea[], p_types text[], p_delays double precision[], p_costs real[]
-) RETURNS void LANGUAGE plpgsql AS $$
+) RETURNS timestamptz LANGUAGE plpgsql AS $$
+DECLARE
+    stored_at timestamptz;
 BEGIN
     PERFORM pg_catalog.set_config('tenantry.tenant_id', p_tenant, true);
-    INSERT INTO tenantry.bulk_sets (bulk_id, tenant_id, total) VALUES (p_bulk, p_tenant, cardinality(p_ids));
+    INSERT INTO tenantry.bulk_sets (bulk_id, tenant_id, total) VALUES (p_bulk, p_tenant, cardinality(p_ids))
+    RETURNING created_at INTO stored_at;
     INSERT INTO tenantry.stored (tenant_id, bulk_id, job_id, target, job_class, bucket, payload, content_type, due_at, cost)
     SELECT p_tenant, p_bulk, g.job_id, g.target, g.job_class, g.bucket, g.payload, g.content_type,
            CASE WHEN g.delay > 0 THEN clock_timestamp() + make_interval(secs => g.delay) END, g.cost
       FROM unnest(p_targets, p_classes, p_buckets, p_ids, p_payloads, p_types, p_delays, p_costs) WITH ORDINALITY
            g (target, job_class, bucket, job_id, payload, content_type, delay, cost, n)
      ORDER BY g.n;
+    RETURN stored_at;
 END
 $$;
 

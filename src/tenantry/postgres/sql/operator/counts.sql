@@ -1,10 +1,11 @@
+-- Stored work is not in line yet: its bulk set counts it.
 WITH held AS (
     SELECT count(*) AS n FROM tenantry.claims c, unnest(c.flow_ids, c.seqs) u (flow_id, seq)
       JOIN tenantry.jobs j USING (flow_id, seq)
 ), later AS (
     SELECT count(*) AS n FROM tenantry.deferred WHERE due_at > clock_timestamp()
 ), living AS (
-    SELECT (SELECT count(*) FROM tenantry.jobs) + (SELECT count(*) FROM tenantry.stored) AS n
+    SELECT count(*) AS n FROM tenantry.jobs
 ), ends AS (
     SELECT count(*) FILTER (WHERE state = 1) AS delivered, count(*) FILTER (WHERE state = 2) AS dead,
            count(*) FILTER (WHERE state = 3) AS cancelled

@@ -1,4 +1,5 @@
--- Take back up to $1 expired claims. A started attempt counts, and is remembered as lost; others do not.
+-- Take back up to $1 expired claims. A started attempt counts, is remembered as lost, and its job goes to the end of
+-- its line as a retry does; one that never started does not count, and its job goes to the front.
 WITH expired AS MATERIALIZED (
     SELECT claim_id FROM tenantry.claims WHERE expires_at <= clock_timestamp()
      ORDER BY claim_id LIMIT $1 FOR UPDATE SKIP LOCKED
@@ -19,7 +20,7 @@ WITH expired AS MATERIALIZED (
     ON CONFLICT DO NOTHING
 ), back AS (
     INSERT INTO tenantry.deferred (flow_id, seq, tenant_id, due_at, attempts, first)
-    SELECT flow_id, seq, tenant_id, clock_timestamp(), CASE WHEN started THEN attempts + 1 ELSE attempts END, true
+    SELECT flow_id, seq, tenant_id, clock_timestamp(), CASE WHEN started THEN attempts + 1 ELSE attempts END, NOT started
       FROM living
     RETURNING flow_id, seq, due_at, attempts, first
 ), told AS (
