@@ -7,7 +7,6 @@ from typing import TypeVar, cast
 from tenantry.kernel.events import Event
 from tenantry.lanes.outcome import CAUSES
 from tenantry.queue import events as queue
-from tenantry.queue.lifecycle import WORKER_LOST
 from tenantry.queue.model import Ending, JobClass
 from tenantry.telemetry import http_events as http
 from tenantry.telemetry.meters import OTHER, Meters
@@ -32,7 +31,7 @@ def class_label(job_class: JobClass) -> str:
 
 def error_label(error_class: str) -> str:
     """The error class, or ``other`` for one that is not in the closed set."""
-    return error_class if error_class in CAUSES or error_class == WORKER_LOST else OTHER
+    return error_class if error_class in CAUSES else OTHER
 
 
 @_maps(queue.JobsAccepted)
