@@ -68,7 +68,8 @@ class Reason:
 
 def explain(facts: Facts) -> tuple[Reason, ...]:
     """Why the job has not started, most decisive first: what nothing else can make up for comes before what
-    time alone brings. Empty for a job that has started or ended (see :func:`headline`). Pure, O(1).
+    time alone brings. Empty for a job that starts next, has started or has ended (see :func:`headline`).
+    Pure, O(1).
 
     The sentences speak of this tenant's own figures and of totals; no other tenant is named.
     """
@@ -168,6 +169,8 @@ def _line(facts: Facts) -> Reason | None:
 
 
 def _share(facts: Facts) -> Reason | None:
+    if facts.pool_in_flight < facts.pool_slots == facts.pool_slots_of_kind:
+        return None  # a slot that can run it is free
     busy = f"{facts.pool_in_flight} of the pool's {_count(facts.pool_slots, 'slot')} are in use"
     others = f"{_count(facts.tenants_waiting, 'tenant')} {_wait(facts.tenants_waiting)}"
     share = f"; this one's share is {_percent(facts.share)}" if facts.share is not None else ""

@@ -1,0 +1,115 @@
+"""Why a job waits: the most decisive reason first, with figures, and nobody else's name."""
+
+from dataclasses import replace
+
+import pytest
+
+from tenantry.kernel.instant import Timestamp
+from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.model import HTTP, Kind, Target
+from tenantry.queue.explain import Facts, WaitsFor, explain, headline
+from tenantry.queue.model import JobState
+
+FACTS = Facts(
+    state=JobState.WAITING,
+    tenant=TenantId("acme"),
+    target=Target("https://example.com/hook"),
+    kind=HTTP,
+    now=Timestamp(1_000.0),
+    due_at=None,
+    attempts=0,
+    ahead_in_flow=0,
+    flow_in_flight=0,
+    ordered=False,
+    lane_paused=False,
+    lane_in_flight=0,
+    lane_limit=None,
+    tenant_in_flight=0,
+    tenant_waiting=1,
+    pool_slots=20,
+    pool_in_flight=20,
+    pool_slots_of_kind=20,
+    tenants_waiting=3,
+    planner_live=True,
+    cap=0.2,
+    share=0.25,
+)
+
+
+def kinds(facts: Facts) -> list[WaitsFor]:
+    return [reason.waits_for for reason in explain(facts)]
+
+
+def test_a_tenant_at_its_cap_is_told_what_it_holds_and_of_what() -> None:
+    facts = replace(FACTS, tenant_in_flight=4)
+    reason = explain(facts)[0]
+    assert reason.waits_for is WaitsFor.CAP
+    assert reason.detail == "The tenant holds 4 of its 4 slots: 20 % of 20."
+    assert WaitsFor.CAP not in kinds(replace(FACTS, tenant_in_flight=3))
+
+
+def test_a_delayed_job_waits_for_its_time_alone() -> None:
+    facts = replace(FACTS, state=JobState.DELAYED, due_at=Timestamp(1_090.0), lane_paused=True)
+    (reason,) = explain(facts)
+    assert (reason.waits_for, reason.until) == (WaitsFor.DELAY, 1_090.0)
+    assert reason.detail == "It waits for the delay it was submitted with, due in 1 min 30 s."
+
+
+def test_a_job_between_attempts_says_how_many_there_were() -> None:
+    facts = replace(FACTS, state=JobState.DELAYED, due_at=Timestamp(8_200.0), attempts=2)
+    assert explain(facts)[0].detail == "It waits for its next attempt after 2 attempts, due in 2 h."
+
+
+def test_reasons_come_most_decisive_first() -> None:
+    everything = replace(
+        FACTS,
+        lane_paused=True,
+        planner_live=False,
+        pool_slots_of_kind=0,
+        ordered=True,
+        flow_in_flight=1,
+        lane_limit=2,
+        lane_in_flight=2,
+        tenant_in_flight=4,
+        dispatch_rate=5.0,
+        ahead_in_flow=7,
+    )
+    decisive = [WaitsFor.LANE_PAUSED, WaitsFor.PLANNER, WaitsFor.NO_SLOT, WaitsFor.ORDER]
+    assert kinds(everything) == [*decisive, WaitsFor.LANE_LIMIT, WaitsFor.CAP, WaitsFor.RATE, WaitsFor.SHARE]
+    assert headline(everything) == explain(everything)[0].detail
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"pool_slots": 0, "pool_slots_of_kind": 0}, "The pool 'shared' has no live slots"),
+        ({"pool_slots_of_kind": 0, "kind": Kind("handler:resize")}, "None of the 20 slots of pool 'shared'"),
+        ({"ordered": True, "flow_in_flight": 1}, "and one is in flight"),
+        ({"ordered": True, "ahead_in_flow": 2}, "and 2 jobs came before it"),
+        ({"lane_limit": 3, "lane_in_flight": 3}, "3 of the 3 that its limit allows in flight"),
+        ({"dispatch_rate": 0.5}, "at most 0.5 jobs a second; 1 job of it waits"),
+        ({"ahead_in_flow": 1_200}, "1,200 jobs of the same target and class wait ahead of it"),
+        ({}, "20 of the pool's 20 slots are in use and 3 tenants wait; this one's share is 25 %"),
+    ],
+)
+def test_each_reason_is_a_sentence_with_its_figures(change: dict[str, object], sentence: str) -> None:
+    details = [reason.detail for reason in explain(replace(FACTS, **change))]  # type: ignore[arg-type]
+    assert any(sentence in detail for detail in details), details
+    assert all(detail.endswith(".") for detail in details)
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state.value not in {"waiting", "delayed"}])
+def test_a_job_that_started_or_ended_waits_for_nothing_and_says_so(state: JobState) -> None:
+    facts = replace(FACTS, state=state)
+    assert explain(facts) == ()
+    word = {"running": "running", "delivered": "delivered", "dead": "dead letter", "cancelled": "cancelled"}
+    assert word[state.value] in headline(facts)
+
+
+def test_a_job_that_nothing_holds_up_is_next() -> None:
+    free = replace(FACTS, pool_in_flight=19)
+    assert kinds(free) == []
+    assert "next round" in headline(free)
+    assert kinds(replace(free, pool_slots_of_kind=5)) == [
+        WaitsFor.SHARE
+    ]  # the free one may be of another kind
