@@ -7,7 +7,7 @@ Whatever is left behind by that, leases and the next start take care of.
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -32,16 +32,21 @@ def run(main: Coroutine[Any, Any, _T]) -> _T:
         return runner.run(main)
 
 
-async def serve(settings: NodeSettings, announce: Callable[[Node], None], events: EventSink) -> None:
-    """A node until a signal ends it. ``announce`` is called once it serves. Raises as :func:`assemble`."""
+async def serve(
+    settings: NodeSettings, announce: Callable[[Node], Awaitable[None]], events: EventSink
+) -> None:
+    """A node until a signal ends it. ``announce`` is awaited once it serves. Raises as :func:`assemble`."""
     async with ended_by_signals() as stop, assemble(settings, events=events) as node:
-        announce(node)
+        await announce(node)
         await stop.wait()
 
 
 @asynccontextmanager
 async def ended_by_signals() -> AsyncIterator[asyncio.Event]:
-    """An event that the first signal sets. The second cancels the task that is inside, the third exits."""
+    """An event that the first signal sets. The second cancels the task that is inside, the third exits.
+
+    Cancelled like that, the block ends in SystemExit.
+    """
     stop, loop, task, seen = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task(), [0]
 
     def heard(number: int) -> None:
@@ -57,6 +62,10 @@ async def ended_by_signals() -> AsyncIterator[asyncio.Event]:
         loop.add_signal_handler(number, heard, number)
     try:
         yield stop
+    except asyncio.CancelledError:
+        if seen[0] < 2:
+            raise
+        raise SystemExit(130) from None  # a second signal is an order, not a failure
     finally:
         for number in _ENDING:
             loop.remove_signal_handler(number)

@@ -1,0 +1,134 @@
+"""The command ``tenantry``: the table of commands, and what becomes of errors.
+
+===========  =============================================================================
+exit code    means
+===========  =============================================================================
+0            done
+1            what was asked about is not well: a check failed, a job died, a submit was refused
+2            the call must be changed: a wrong option, value, file or address
+3            a dependency failed: the database or the API cannot be reached; try again later
+70           a bug of ours, shown in full
+128 + n      ended by signal n
+===========  =============================================================================
+
+A module of commands is loaded when one of its commands is used, and no earlier.
+"""
+
+import os
+import sys
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from tenantry.kernel.errors import DependencyError, PeerError, TenantryError, UsageError
+
+
+class Entry(NamedTuple):
+    """One command or group: the module whose ``app`` it is, and its line in the help."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "up": Entry("tenantry.cli.up", "Run everything on this machine: API, planner, worker, PostgreSQL."),
+    "demo": Entry("tenantry.cli.demo", "Fifty tenants, real events, one burst: watch the fair queue."),
+    "worker": Entry("tenantry.cli.worker", "Run a worker on a database that is there already."),
+    "api": Entry("tenantry.cli.api", "Serve the tenants' HTTP API on a database that is there already."),
+    "submit": Entry("tenantry.cli.submit", "Submit one job, or many from a file of JSON lines."),
+    "jobs": Entry("tenantry.cli.jobs", "Look at jobs: list, show, explain, cancel, pause a lane, audit."),
+    "tenants": Entry("tenantry.cli.tenants", "The registry of tenants and tiers, and the tenants' API keys."),
+    "migrate": Entry("tenantry.cli.migrate", "Bring the database's schema up to date."),
+    "doctor": Entry("tenantry.cli.doctor", "Check everything that Tenantry stands on, and say what to do."),
+}
+"""One line a command; their order is the help's."""
+
+
+class LazyGroup(TyperGroup):
+    """The commands of :data:`COMMANDS`, each loaded when it is used; the help is written from the table."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else loaded(cmd_name, entry)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+def loaded(name: str, entry: Entry) -> Any:
+    """The command of one entry, under its name."""
+    command = typer.main.get_command(import_module(entry.module).app)
+    command.name = name
+    return command
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    help="Tenantry keeps the tenants of a shared system out of each other's way. Start with: tenantry up",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"tenantry {version('tenantry')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_version, is_eager=True
+    ),
+) -> None:
+    """Nothing of its own: the commands do the work."""
+
+
+def main() -> None:
+    """The entry point. Turns errors into one clear line and an exit code; only bugs show a trace."""
+    try:
+        app()
+    except TenantryError as error:
+        code = exit_code(error)
+        if code == 70:
+            raise
+        _tell(error)
+        raise SystemExit(code) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None
+
+
+def exit_code(error: TenantryError) -> int:
+    """Which of the table above. Pure."""
+    if isinstance(error, UsageError):
+        return 2
+    return 3 if isinstance(error, (DependencyError, PeerError)) else 70
+
+
+def _tell(error: TenantryError) -> None:
+    if "--json" in sys.argv:  # asked of the words themselves: the error may lie in them
+        import json
+
+        told = {"error": {"kind": type(error).__name__, "message": str(error)}}
+        print(json.dumps(told), file=sys.stderr)
+    else:
+        print(f"error: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Options as frozen records, and the decorator that makes a command of a function over one.
+
+The environment is read here and nowhere else: an option names its variable.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+T = TypeVar("T")
+
+DATABASE_URL = "TENANTRY_DATABASE_URL"
+API_URL, API_KEY = "TENANTRY_URL", "TENANTRY_API_KEY"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shown:
+    """How a command prints."""
+
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="No colours; NO_COLOR in the environment does the same.")
+    ] = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OnDatabase(Shown):
+    """Where the database is: a URL, or the embedded server's directory."""
+
+    database_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar=DATABASE_URL,
+            metavar="URL",
+            help="The operator's login: postgresql://user:password@host:port/database. Wins over --data-dir.",
+        ),
+    ] = None
+    engine_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TENANTRY_ENGINE_URL",
+            metavar="URL",
+            help="The login tenantry_engine, where it differs in more than its name; may lead to PgBouncer.",
+        ),
+    ] = None
+    tenant_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TENANTRY_TENANT_URL", metavar="URL", help="The same for the login tenantry_tenant."
+        ),
+    ] = None
+    data_dir: Annotated[
+        Path,
+        typer.Option(
+            envvar="TENANTRY_DATA_DIR", help="Where the embedded server keeps its data, without a URL."
+        ),
+    ] = Path(".tenantry")
+
+
+def command(
+    app: typer.Typer, name: str, options: type[T]
+) -> Callable[[Callable[[T], None]], Callable[[T], None]]:
+    """Registers a function over a frozen record of options as the command ``name``.
+
+    A field is an option or, if it says so, an argument; own fields come before inherited ones in the help.
+    The function's docstring is the command's help.
+    """
+
+    def add(function: Callable[[T], None]) -> Callable[[T], None]:
+        def run(**given: Any) -> None:
+            function(options(**given))
+
+        parameters = _parameters(options)
+        run.__doc__ = function.__doc__
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+        app.command(name)(run)
+        return function
+
+    return add
+
+
+def group(help_text: str | None = None) -> typer.Typer:
+    """A module's ``app``, in the one style of all of them."""
+    return typer.Typer(
+        help=help_text,
+        no_args_is_help=help_text is not None,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def _parameters(options: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(options, include_extras=True)
+    own = inspect.get_annotations(options)
+    fields = sorted(dataclasses.fields(options), key=lambda field: field.name not in own)
+    return [_parameter(each, hints[each.name]) for each in fields]
+
+
+def _parameter(field: "dataclasses.Field[Any]", hint: Any) -> inspect.Parameter:
+    default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
