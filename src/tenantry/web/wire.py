@@ -29,7 +29,12 @@ class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
     """One job. Give `payload` or `payload_base64`, not both."""
 
     target: Annotated[
-        str, _told("An http(s) URL, `handler:NAME`, or a name that the tenant's document declares")
+        str,
+        _told(
+            "An http(s) URL, `handler:NAME`, or a name that the tenant's document declares",
+            minLength=1,
+            maxLength=2_048,
+        ),
     ]
     payload: Annotated[
         Raw | UnsetType, _told("Any JSON value. The target gets its bytes exactly as they stand here")
