@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from registries import registries
 
@@ -53,11 +53,13 @@ def only_usage_errors(call: Callable[[], object]) -> None:
         str(error).encode("utf-8")  # no lone surrogate, so that any terminal and any log can show it
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(st.text() | st.binary() | almost, formats)
 def test_any_text_gives_a_registry_or_a_usage_error(text: str | bytes, format: Format) -> None:
     only_usage_errors(lambda: parse_registry(text, format=format))
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(objects)
 def test_any_json_value_gives_a_registry_or_a_usage_error(value: object) -> None:
     for text in (
@@ -68,6 +70,7 @@ def test_any_json_value_gives_a_registry_or_a_usage_error(value: object) -> None
         only_usage_errors(lambda text=text: parse_registry(text, format="json"))  # type: ignore[misc]
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(objects)
 def test_any_json_value_as_a_catalogue_gives_a_registry_or_a_usage_error(value: object) -> None:
     entity = {"kind": "Component", "metadata": value, "spec": value}
@@ -75,6 +78,7 @@ def test_any_json_value_as_a_catalogue_gives_a_registry_or_a_usage_error(value: 
         only_usage_errors(lambda text=text: parse_registry(text, format="backstage"))  # type: ignore[misc]
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(objects)
 def test_any_object_as_a_tier_or_a_document_gives_one_or_a_usage_error(value: object) -> None:
     only_usage_errors(lambda: decode_tier("t", value))
@@ -82,6 +86,7 @@ def test_any_object_as_a_tier_or_a_document_gives_one_or_a_usage_error(value: ob
     only_usage_errors(lambda: decode_document(TenantId("t"), TierName("free"), {"targets": {"x": value}}))
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(registries(), st.data())
 def test_a_valid_registry_cut_or_changed_anywhere_gives_a_registry_or_a_usage_error(
     registry: Registry, data: st.DataObject
@@ -93,6 +98,7 @@ def test_a_valid_registry_cut_or_changed_anywhere_gives_a_registry_or_a_usage_er
     only_usage_errors(lambda: parse_registry(text[:cut], format="json"))
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(st.text() | st.binary())
 def test_any_text_is_an_api_key_or_an_invalid_value_that_does_not_show_it(text: str | bytes) -> None:
     with pytest.raises(InvalidValue) as caught:
