@@ -1,0 +1,278 @@
+"""``tenantry jobs``: the operator's view of jobs and lanes, straight from the database."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tenantry.cli.options import OnDatabase, command, group
+from tenantry.cli.output import Output, amount, moment
+from tenantry.kernel.errors import InvalidValue, UsageError
+
+if TYPE_CHECKING:
+    from tenantry.cli.desk import Desk
+    from tenantry.kernel.tenant import TenantId
+    from tenantry.queue.explain import Facts
+    from tenantry.queue.model import JobView
+
+app = group("Look at jobs and lanes, as the operator.")
+
+TenantOption = Annotated[str, typer.Option("--tenant", "-t", envvar="TENANTRY_TENANT", help="Whose.")]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfTenant(OnDatabase):
+    """One tenant's."""
+
+    tenant: TenantOption
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(OfTenant):
+    """Which jobs."""
+
+    state: Annotated[
+        str | None, typer.Option(help="Only waiting, delayed, running, delivered, dead or cancelled ones.")
+    ] = None
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many, the newest first.")] = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneJob(OfTenant):
+    """One job."""
+
+    job: JobArgument
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneLane(OfTenant):
+    """One lane."""
+
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The lane's target, as jobs name it.")]
+
+
+@command(app, "list", ListOptions)
+def list_jobs(options: ListOptions) -> None:
+    """The newest jobs of a tenant."""
+    from tenantry.web.wire import job_out
+
+    async def look(desk: "Desk", tenant: "TenantId") -> "list[JobView]":
+        return await desk.intake.jobs(tenant, state=_state(options.state), limit=options.limit)
+
+    output, views = Output.of(options), _for_tenant(options, look)
+    output.data([job_out(view) for view in views])
+    rows = [
+        (
+            v.id,
+            v.state.value,
+            _class(v),
+            v.attempts,
+            moment(v.submitted_at or v.ended_at),
+            v.target or "",
+            v.reason,
+        )
+        for v in views
+    ]
+    output.table(("job", "state", "class", "attempts", "submitted", "target", "reason"), rows)
+    if not views:
+        output.line("None.")
+
+
+@command(app, "show", OneJob)
+def show(options: OneJob) -> None:
+    """One job: where it is, and every failed attempt."""
+    from tenantry.web.wire import job_out
+
+    async def look(desk: "Desk", tenant: "TenantId") -> "JobView":
+        return await _view(desk, tenant, options.job)
+
+    output, view = Output.of(options), _for_tenant(options, look)
+    output.data(job_out(view))
+    facts = {
+        "job": view.id,
+        "tenant": view.tenant,
+        "state": view.state.value,
+        "target": view.target,
+        "class": _class(view),
+        "attempts": view.attempts,
+        "submitted": moment(view.submitted_at),
+        "due": moment(view.due_at),
+        "ended": moment(view.ended_at),
+        "status": view.status,
+        "reason": view.reason,
+    }
+    for name, value in facts.items():
+        if value not in (None, ""):
+            output.line(f"{name:<10} {value}")
+    for attempt in view.history:
+        said = f": {attempt.excerpt}" if attempt.excerpt else ""
+        status = f" {attempt.status}" if attempt.status else ""
+        output.line(
+            f"attempt {attempt.number}  {moment(attempt.ended_at)}  {attempt.error_class}{status}{said}"
+        )
+
+
+@command(app, "explain", OneJob)
+def explain(options: OneJob) -> None:
+    """Why a job waits: its delay, lane, order, cap, rate, share or place in line, most decisive first."""
+    from tenantry.queue.explain import explain as reasons_of
+    from tenantry.queue.explain import headline
+    from tenantry.web.wire import Explanation, reasons_out
+
+    async def look(desk: "Desk", tenant: "TenantId") -> "tuple[JobView, Facts | None]":
+        view = await _view(desk, tenant, options.job)
+        return view, await _facts(desk, tenant, view)
+
+    output, (view, facts) = Output.of(options), _for_tenant(options, look)
+    reasons = () if facts is None else reasons_of(facts)
+    output.data(Explanation(view.id, view.state if facts is None else facts.state, reasons_out(reasons)))
+    output.line(_ended(view) if facts is None else headline(facts))
+    for reason in reasons[1:]:
+        output.line(f"Also: {reason.detail}")
+
+
+@command(app, "cancel", OneJob)
+def cancel(options: OneJob) -> None:
+    """Cancel a job that is waiting or delayed. A running job is not interrupted: exit code 1."""
+    from tenantry.queue.model import JobState
+
+    async def do(desk: "Desk", tenant: "TenantId") -> JobState:
+        view = await _view(desk, tenant, options.job)
+        return await desk.intake.cancel(tenant, view.id) or view.state
+
+    output, state = Output.of(options), _for_tenant(options, do)
+    output.data({"id": options.job, "state": state})
+    if state is not JobState.CANCELLED:
+        output.note(f"The job is {state.value}; only a waiting or delayed one can be cancelled.")
+        raise typer.Exit(1)
+    output.line("Cancelled.")
+
+
+@command(app, "pause", OneLane)
+def pause(options: OneLane) -> None:
+    """Pause a lane: nothing in it starts until it is resumed. Its jobs are still accepted, up to the
+    bound."""
+    _set_paused(options, paused=True)
+
+
+@command(app, "resume", OneLane)
+def resume(options: OneLane) -> None:
+    """Resume a paused lane."""
+    _set_paused(options, paused=False)
+
+
+@command(app, "counts", OnDatabase)
+def counts(options: OnDatabase) -> None:
+    """How many jobs of all tenants are in each state. Ends are counted as long as they are kept."""
+
+    async def look(desk: "Desk") -> dict[str, int]:
+        return {state.value: count for state, count in (await desk.operator.counts()).items()}
+
+    output, found = Output.of(options), _at_desk(options, look)
+    output.data(found)
+    output.table(("state", "jobs"), found.items())
+
+
+@command(app, "audit", OnDatabase)
+def audit(options: OnDatabase) -> None:
+    """Check that the books add up: every job in one place, every counter true. Exit code 1 if they do not."""
+
+    async def look(desk: "Desk") -> list[str]:
+        return list(await desk.operator.audit())
+
+    output, faults = Output.of(options), _at_desk(options, look)
+    output.data({"faults": faults})
+    for fault in faults:
+        output.line(fault)
+    if faults:
+        output.note(f"{amount(len(faults), 'fault')}: this is a bug of Tenantry, please report it.")
+        raise typer.Exit(1)
+    output.line("The books add up.")
+
+
+def _set_paused(options: OneLane, *, paused: bool) -> None:
+    from tenantry.lanes.model import Target
+
+    async def do(desk: "Desk", tenant: "TenantId") -> None:
+        await desk.operator.set_paused(tenant, Target(options.target), paused=paused)
+
+    _for_tenant(options, do)
+    output = Output.of(options)
+    output.data({"tenant": options.tenant, "target": options.target, "paused": paused})
+    output.line(f"The lane of {options.tenant} to {options.target} is {'paused' if paused else 'running'}.")
+
+
+def _at_desk(options: OnDatabase, look: "Callable[[Desk], Coroutine[Any, Any, Any]]") -> Any:
+    from tenantry.cli.desk import opened
+    from tenantry.cli.running import run
+
+    async def go() -> Any:
+        async with opened(options) as desk:
+            return await look(desk)
+
+    return run(go())
+
+
+def _for_tenant(options: OfTenant, look: "Callable[[Desk, TenantId], Coroutine[Any, Any, Any]]") -> Any:
+    return _at_desk(options, lambda desk: look(desk, desk.known(options.tenant)))
+
+
+async def _view(desk: "Desk", tenant: "TenantId", job: str) -> "JobView":
+    from tenantry.queue.model import JobId
+
+    view = await desk.intake.job(tenant, JobId(job))
+    if view is None:
+        raise UsageError(
+            f"tenant {tenant} has no job {job!r}. The ends of jobs are kept for seven days unless the workers "
+            f"say otherwise; `tenantry jobs list --tenant {tenant}` shows the newest"
+        )
+    return view
+
+
+async def _facts(desk: "Desk", tenant: "TenantId", view: "JobView") -> "Facts | None":
+    """What surrounds the job, with what only the registry knows; None for one that has ended."""
+    from tenantry.config.tiers import SHARED_POOL
+
+    tier = desk.directory.tier_of(tenant)
+    facts = await desk.intake.facts(tenant, view.id, pool=tier.pool if tier else SHARED_POOL)
+    if facts is None or tier is None:
+        return facts
+    share = await _share(desk, tenant)
+    return replace(facts, cap=tier.cap, dispatch_rate=tier.dispatch_rate, share=share)
+
+
+async def _share(desk: "Desk", tenant: "TenantId") -> float | None:
+    """The tenant's share of its pool among those that have work waiting (law F1)."""
+    from tenantry.algorithms.fair_share.shares import Shares
+    from tenantry.postgres.inspection import Inspection
+
+    own = desk.directory.tier_of(tenant)
+    if own is None:
+        return None
+    shares = Shares(desk.directory.floor)
+    for each in await Inspection(desk.database).waiting_tenants() | {tenant}:
+        tier = desk.directory.tier_of(each)
+        if tier is not None and tier.pool == own.pool:
+            shares.count(tier.weight, 1)
+    return shares.share(own.weight)
+
+
+def _ended(view: "JobView") -> str:
+    because = f": {view.reason}" if view.reason else ""
+    return f"It has ended: {view.state.value}{because}."
+
+
+def _class(view: "JobView") -> str:
+    return "" if view.job_class is None else view.job_class.name.lower()
+
+
+def _state(text: str | None) -> Any:
+    from tenantry.queue.model import JobState
+
+    if text is None:
+        return None
+    if text not in set(JobState):
+        raise InvalidValue("--state", text, "one of " + ", ".join(JobState))
+    return JobState(text)
