@@ -27,7 +27,8 @@ class ApiOptions(Serving):
 @command(app, "api", ApiOptions)
 def api(options: ApiOptions) -> None:
     """Serve the tenants' HTTP API on a database that is there already. Start as many as you need."""
-    from tenantry.cli.running import run, serve
+    from tenantry.cli.eventloop import run
+    from tenantry.cli.running import serve
     from tenantry.cli.serving import announced, node_arguments, started_logging
     from tenantry.cli.settings import Address, NodeSettings, Role
 

@@ -1,11 +1,11 @@
 """``tenantry jobs``: the operator's view of jobs and lanes, straight from the database."""
 
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tenantry.cli.desk_runs import at_desk, for_tenant
 from tenantry.cli.options import OnDatabase, command, group
 from tenantry.cli.output import Output, amount, moment
 from tenantry.kernel.errors import InvalidValue, UsageError
@@ -61,7 +61,7 @@ def list_jobs(options: ListOptions) -> None:
     async def look(desk: "Desk", tenant: "TenantId") -> "list[JobView]":
         return await desk.intake.jobs(tenant, state=_state(options.state), limit=options.limit)
 
-    output, views = Output.of(options), _for_tenant(options, look)
+    output, views = Output.of(options), for_tenant(options, options.tenant, look)
     output.data([job_out(view) for view in views])
     rows = [
         (
@@ -88,7 +88,7 @@ def show(options: OneJob) -> None:
     async def look(desk: "Desk", tenant: "TenantId") -> "JobView":
         return await _view(desk, tenant, options.job)
 
-    output, view = Output.of(options), _for_tenant(options, look)
+    output, view = Output.of(options), for_tenant(options, options.tenant, look)
     output.data(job_out(view))
     facts = {
         "job": view.id,
@@ -125,7 +125,7 @@ def explain(options: OneJob) -> None:
         view = await _view(desk, tenant, options.job)
         return view, await _facts(desk, tenant, view)
 
-    output, (view, facts) = Output.of(options), _for_tenant(options, look)
+    output, (view, facts) = Output.of(options), for_tenant(options, options.tenant, look)
     reasons = () if facts is None else reasons_of(facts)
     output.data(Explanation(view.id, view.state if facts is None else facts.state, reasons_out(reasons)))
     output.line(_ended(view) if facts is None else headline(facts))
@@ -142,7 +142,7 @@ def cancel(options: OneJob) -> None:
         view = await _view(desk, tenant, options.job)
         return await desk.intake.cancel(tenant, view.id) or view.state
 
-    output, state = Output.of(options), _for_tenant(options, do)
+    output, state = Output.of(options), for_tenant(options, options.tenant, do)
     output.data({"id": options.job, "state": state})
     if state is not JobState.CANCELLED:
         output.note(f"The job is {state.value}; only a waiting or delayed one can be cancelled.")
@@ -170,7 +170,7 @@ def counts(options: OnDatabase) -> None:
     async def look(desk: "Desk") -> dict[str, int]:
         return {state.value: count for state, count in (await desk.operator.counts()).items()}
 
-    output, found = Output.of(options), _at_desk(options, look)
+    output, found = Output.of(options), at_desk(options, look)
     output.data(found)
     output.table(("state", "jobs"), found.items())
 
@@ -182,7 +182,7 @@ def audit(options: OnDatabase) -> None:
     async def look(desk: "Desk") -> list[str]:
         return list(await desk.operator.audit())
 
-    output, faults = Output.of(options), _at_desk(options, look)
+    output, faults = Output.of(options), at_desk(options, look)
     output.data({"faults": faults})
     for fault in faults:
         output.line(fault)
@@ -198,25 +198,10 @@ def _set_paused(options: OneLane, *, paused: bool) -> None:
     async def do(desk: "Desk", tenant: "TenantId") -> None:
         await desk.operator.set_paused(tenant, Target(options.target), paused=paused)
 
-    _for_tenant(options, do)
+    for_tenant(options, options.tenant, do)
     output = Output.of(options)
     output.data({"tenant": options.tenant, "target": options.target, "paused": paused})
     output.line(f"The lane of {options.tenant} to {options.target} is {'paused' if paused else 'running'}.")
-
-
-def _at_desk(options: OnDatabase, look: "Callable[[Desk], Coroutine[Any, Any, Any]]") -> Any:
-    from tenantry.cli.desk import opened
-    from tenantry.cli.running import run
-
-    async def go() -> Any:
-        async with opened(options) as desk:
-            return await look(desk)
-
-    return run(go())
-
-
-def _for_tenant(options: OfTenant, look: "Callable[[Desk, TenantId], Coroutine[Any, Any, Any]]") -> Any:
-    return _at_desk(options, lambda desk: look(desk, desk.known(options.tenant)))
 
 
 async def _view(desk: "Desk", tenant: "TenantId", job: str) -> "JobView":
@@ -225,7 +210,7 @@ async def _view(desk: "Desk", tenant: "TenantId", job: str) -> "JobView":
     view = await desk.intake.job(tenant, JobId(job))
     if view is None:
         raise UsageError(
-            f"tenant {tenant} has no job {job!r}. The ends of jobs are kept for seven days unless the workers "
+            f"tenant {tenant} has no job {job!r}. Ends are kept for seven days unless the workers "
             f"say otherwise; `tenantry jobs list --tenant {tenant}` shows the newest"
         )
     return view

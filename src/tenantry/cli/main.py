@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from tenantry.kernel.errors import DependencyError, PeerError, TenantryError, UsageError
+from tenantry.kernel.errors import DependencyError, MissingExtra, PeerError, TenantryError, UsageError
 
 
 class Entry(NamedTuple):
@@ -44,6 +44,19 @@ COMMANDS: dict[str, Entry] = {
     "doctor": Entry("tenantry.cli.doctor", "Check everything that Tenantry stands on, and say what to do."),
 }
 """One line a command; their order is the help's."""
+
+_EXTRAS = {
+    "asyncpg": "server",
+    "aiohttp": "server",
+    "starlette": "server",
+    "litestar": "server",
+    "uvicorn": "server",
+    "httptools": "server",
+    "structlog": "server",
+    "prometheus_client": "server",
+    "yaml": "registry",
+}
+"""Which extra brings a module that a command needs."""
 
 
 class LazyGroup(TyperGroup):
@@ -106,6 +119,12 @@ def main() -> None:
             raise
         _tell(error)
         raise SystemExit(code) from None
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        _tell(missing)
+        raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except BrokenPipeError:  # the reader, such as head, has seen enough
@@ -118,6 +137,12 @@ def exit_code(error: TenantryError) -> int:
     if isinstance(error, UsageError):
         return 2
     return 3 if isinstance(error, (DependencyError, PeerError)) else 70
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
+    """What to install, where the module that is missing is one of an extra's. Pure."""
+    extra = _EXTRAS.get((error.name or "").partition(".")[0])
+    return MissingExtra(extra, "this command") if extra else None
 
 
 def _tell(error: TenantryError) -> None:

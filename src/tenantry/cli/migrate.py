@@ -25,8 +25,8 @@ def migrate(options: MigrateOptions) -> None:
     Passwords in --engine-url and --tenant-url (or, without them, in --database-url) become those of the two
     logins.
     """
+    from tenantry.cli.eventloop import run
     from tenantry.cli.output import Output, amount
-    from tenantry.cli.running import run
 
     output = Output.of(options)
     names = run(_lacking(options) if options.dry_run else _migrated(options))

@@ -1,4 +1,4 @@
-"""A node as a process: its signals, its event loop.
+"""A node as a process, under signals.
 
 The first SIGTERM, SIGINT or SIGHUP ends it in order, the second without the drain, the third at once.
 Whatever is left behind by that, leases and the next start take care of.
@@ -7,29 +7,14 @@ Whatever is left behind by that, leases and the next start take care of.
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
 
 from tenantry.cli.assembly import Node, assemble
 from tenantry.cli.settings import NodeSettings
 from tenantry.kernel.events import EventSink
 
-_T = TypeVar("_T")
-
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-def run(main: Coroutine[Any, Any, _T]) -> _T:
-    """Run ``main`` on uvloop where it is installed, on asyncio's own loop where it is not."""
-    try:
-        import uvloop
-    except ImportError:
-        factory = None
-    else:
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(main)
 
 
 async def serve(

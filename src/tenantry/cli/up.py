@@ -35,7 +35,8 @@ def up(options: UpOptions) -> None:
     The first start makes a tenant with an API key and prints the line that submits a first job. Ctrl-C ends
     it in order: running jobs get --grace seconds. Data stays in --data-dir.
     """
-    from tenantry.cli.running import run, serve
+    from tenantry.cli.eventloop import run
+    from tenantry.cli.running import serve
     from tenantry.cli.serving import started_logging
 
     settings, events = _settings(options), started_logging(options)

@@ -34,7 +34,8 @@ def worker(options: WorkerOptions) -> None:
     Start as many as you need, on as many machines. SIGTERM drains it: it takes nothing more, running jobs get
     --grace seconds, and what is left is given back unharmed.
     """
-    from tenantry.cli.running import run, serve
+    from tenantry.cli.eventloop import run
+    from tenantry.cli.running import serve
     from tenantry.cli.serving import announced, started_logging
 
     settings, events = _settings(options), started_logging(options)
