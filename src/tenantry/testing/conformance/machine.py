@@ -17,7 +17,7 @@ from tenantry.testing.conformance.world import ACME, GLOBEX, HOOK, OTHER_HOOK, W
 BOUND = 6
 LEASE = START_LEASE - 1.0  # whoever waits out the one has waited out the other
 DELAY, RETRY = 14.9, 19.9
-"""A second and more from any sum of the times that stories let pass, so that a real clock cannot blur them."""
+"""A second and more beyond any sum of the times that stories let pass: a real clock cannot blur them."""
 
 
 @dataclass(frozen=True, slots=True)
