@@ -191,7 +191,12 @@ async def _despite_rivals(attempt: Callable[[], Awaitable[_R]]) -> _R:
     for _ in range(_ATTEMPTS):
         try:
             return await attempt()
-        except asyncpg.InternalServerError as error:
-            if "concurrently updated" not in str(error):
+        except (asyncpg.InternalServerError, asyncpg.UniqueViolationError) as error:
+            if not _by_rival(error):
                 raise
     raise StoreUnavailable("the roles of this server are being changed by others all the time; try again")
+
+
+def _by_rival(error: asyncpg.PostgresError) -> bool:
+    """Whether two changed one row of a system catalog, or both inserted it."""
+    return "concurrently updated" in str(error) or (error.constraint_name or "").startswith("pg_")
