@@ -125,10 +125,11 @@ def indebted(tenant: Tenant) -> float:
 
 
 def _correct_line(line: Line, more: float, quantum: float) -> None:
-    if more >= 0.0:
-        line.used += more  # later in its heap: found out when it comes up
-    elif line.entry is None:
-        line.used += more  # clamped when it becomes eligible
-    else:
-        line.band.time = line.band.place(line.domain.time)
-        line.band.refund(line, -more, quantum)
+    if more >= 0.0 or line.entry is None:
+        line.used += more
+        return
+    band, now = line.band, line.band.place(line.domain.time)
+    band.time = now
+    band.refund(line, -more, quantum)
+    if band.time < now:
+        line.domain.time = band.tag(band.time)

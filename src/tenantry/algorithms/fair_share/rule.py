@@ -23,19 +23,20 @@ Groups = dict[Kind, list[Kinds]]
 
 
 class Turn:
-    """Whose turn it is, and how far ahead of the next in turn it may run, in slot-seconds."""
+    """Whose turn it is, when in virtual time, and how far ahead of the next it may run, in slot-seconds."""
 
-    __slots__ = ("ahead", "kinds", "line", "rank")
+    __slots__ = ("ahead", "kinds", "line", "rank", "tag")
 
-    def __init__(self, line: Line, ahead: float, kinds: Kinds, rank: int) -> None:
-        self.line, self.ahead, self.kinds, self.rank = line, ahead, kinds, rank
+    def __init__(self, line: Line, *, tag: float, ahead: float, kinds: Kinds) -> None:
+        self.line, self.tag, self.ahead, self.kinds = line, tag, ahead, kinds
+        self.rank = 0
 
 
 class Domains:
-    """All kinds of work, and the clocks by which they are served."""
+    """All kinds of work, and the clocks by which they are served. ``drift``: in virtual time."""
 
-    def __init__(self, shares: Shares) -> None:
-        self._shares = shares
+    def __init__(self, shares: Shares, drift: float) -> None:
+        self._shares, self._drift = shares, drift
         self._domains: dict[Kind, Domain] = {}
         self._served: Kinds = frozenset()
 
@@ -65,6 +66,16 @@ class Domains:
             domain = self._domains.get(kind)
             if domain is not None and domain.time < time:
                 domain.time = time
+        if len(kinds) > 1:
+            self._keep_close([self._domains[kind] for kind in kinds if kind in self._domains])
+
+    def _keep_close(self, domains: list[Domain]) -> None:
+        """Of kinds that share slots, the one that is served less goes first, but not for all that it could
+        not be served in the past: it is kept within ``drift`` of the others (law F5)."""
+        least = max(domain.time for domain in domains) - self._drift
+        for domain in domains:
+            if domain.time < least:
+                domain.advance(least)
 
     def groups(self, left: Iterable[Kinds]) -> Groups:
         """For each kind the groups with free slots, the least able first: it leaves the others for more."""
@@ -93,7 +104,9 @@ class Domains:
         if best is None:
             return None
         ahead = min((second - first) * best.band.effective, best.band.second() - best.used)
-        return _turn(best, max(0.0, ahead), groups[best.domain.kind][0])
+        turn = Turn(best, tag=first, ahead=max(0.0, ahead), kinds=groups[best.domain.kind][0])
+        _within_tenant(turn)
+        return turn
 
     def _rescale(self) -> None:
         """Effective weights follow the floor, which follows who is eligible."""
@@ -115,14 +128,15 @@ def _head(band: Band, now: float) -> Line:
             return line
 
 
-def _turn(line: Line, ahead: float, kinds: Kinds) -> Turn:
-    tenant = line.tenant
+def _within_tenant(turn: Turn) -> None:
+    """Of what the slot could run for the tenant whose turn it is: the class, then the kind (laws F8, F2)."""
+    tenant, line = turn.line.tenant, turn.line
     if len(tenant.lines) == 1:
-        return Turn(line, ahead, kinds, _rank(tenant, (line,)))
-    lines = [one for one in tenant.lines.values() if one.entry is not None and one.domain.kind in kinds]
-    rank = _rank(tenant, lines)
-    chosen = min((one for one in lines if one.ranks[rank].count), key=_own)
-    return Turn(chosen, ahead, kinds, rank)
+        turn.rank = _rank(tenant, (line,))
+        return
+    lines = [one for one in tenant.lines.values() if one.entry is not None and one.domain.kind in turn.kinds]
+    turn.rank = _rank(tenant, lines)
+    turn.line = min((one for one in lines if one.ranks[turn.rank].count), key=_own)
 
 
 def _own(line: Line) -> float:

@@ -23,6 +23,7 @@ from tenantry.algorithms.fair_share.shares import Shares, cap_slots
 from tenantry.algorithms.fair_share.timers import Timers
 
 Holdable = Tenant | Lane | Flow
+_DRIFT = 1_000  # quanta; several long jobs, and a matter of seconds
 
 
 class FairShare:
@@ -42,7 +43,7 @@ class FairShare:
         self._shares = Shares(floor)
         self._eligibility = Eligibility(quantum, self._shares)
         self._estimates = charging.Estimates(prior)
-        self._domains = Domains(self._shares)
+        self._domains = Domains(self._shares, drift=_DRIFT * quantum)
         self._slots = 0
         self._kinds: Kinds = frozenset()
         self._groups_seen: set[Kinds] = set()
@@ -267,7 +268,7 @@ class FairShare:
             room(tenant, flow, now),
         )
         count = charging.take_hints(flow, count)
-        self._domains.passed(turn.line.band.tag(turn.line.used), turn.kinds)
+        self._domains.passed(turn.tag, turn.kinds)
         tenant.own_time = max(tenant.own_time, turn.line.own)
         berths.time = max(berths.time, berth.used)
         berth.flows.time = max(berth.flows.time, flow.used)

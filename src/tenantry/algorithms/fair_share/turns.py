@@ -54,10 +54,17 @@ class Turns(Generic[M]):
             heapify(self._heap)
 
     def refund(self, member: M, amount: float, credit: float) -> None:
-        """Take ``amount`` back from what ``member`` was charged; its credit stays clamped."""
-        member.used = max(member.used - amount, min(member.used, self.time - credit))
-        if member.entry is not None and member.used < member.entry[0]:
-            self._push(member)
+        """Take ``amount`` back from what ``member`` was charged too much.
+
+        While it takes turns nothing of that is lost: others ran ahead because it seemed to have used more
+        than it had, so it is ``time`` that goes back. What it has for having been away is clamped when it
+        enters.
+        """
+        member.used -= amount
+        if member.entry is not None:
+            self.time = min(self.time, member.used + credit)
+            if member.used < member.entry[0]:
+                self._push(member)
 
     def first(self) -> M:
         """The next in turn. There must be one (``count``)."""
