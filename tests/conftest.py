@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -115,21 +116,33 @@ def migrated_template(postgres_admin_url: str) -> Iterator[str]:
     run_apart(_administer(postgres_admin_url, f"DROP DATABASE {name}"))
 
 
-@pytest.fixture
-def fresh_database(postgres_admin_url: str, migrated_template: str) -> Iterator[Callable[[], DatabaseUrls]]:
-    """``make()``: the three URLs of one more fresh, migrated database; all are dropped after the test."""
+@contextmanager
+def _databases(admin_url: str, template: str) -> Iterator[Callable[[], DatabaseUrls]]:
     made: list[str] = []
 
     def make() -> DatabaseUrls:
         name = f"tenantry_test_{os.getpid()}_{next(_names)}"
-        create = f"CREATE DATABASE {name} TEMPLATE {migrated_template}"
-        run_apart(_administer(postgres_admin_url, create))
+        run_apart(_administer(admin_url, f"CREATE DATABASE {name} TEMPLATE {template}"))
         made.append(name)
-        return DatabaseUrls.derived(with_database(postgres_admin_url, name))
+        return DatabaseUrls.derived(with_database(admin_url, name))
 
     yield make
     for name in made:
-        run_apart(_administer(postgres_admin_url, f"DROP DATABASE {name} WITH (FORCE)"))
+        run_apart(_administer(admin_url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture
+def fresh_database(postgres_admin_url: str, migrated_template: str) -> Iterator[Callable[[], DatabaseUrls]]:
+    """``make()``: the three URLs of one more fresh, migrated database; all are dropped after the test."""
+    with _databases(postgres_admin_url, migrated_template) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def shared_database(postgres_admin_url: str, migrated_template: str) -> Iterator[DatabaseUrls]:
+    """The three URLs of one database for a whole file of tests, each of which empties it first."""
+    with _databases(postgres_admin_url, migrated_template) as make:
+        yield make()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
 from tenantry.postgres.session import bound
 from tenantry.postgres.statements import statement
+from tenantry.postgres.whole import whole_tables
 from tenantry.queue.admission import body_digest, key_digest, key_reused, over_bound, refuse_keys
 from tenantry.queue.explain import Facts
 from tenantry.queue.model import Accepted, Attempt, BulkSet, JobClass, JobId, JobState, JobView, NewJob
@@ -137,7 +138,8 @@ class PostgresIntakeStore:
         if key is None:
             return None
         with translated("explaining"):
-            row = await self._engine.fetchrow(statement("intake/facts"), tenant, key, pool)
+            async with whole_tables(self._engine) as connection:
+                row = await connection.fetchrow(statement("intake/facts"), tenant, key, pool)
         return None if row is None else _facts(tenant, row, pool)
 
     async def submit_later(self, connection: Any, tenant: TenantId, job: NewJob) -> JobId:

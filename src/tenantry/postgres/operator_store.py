@@ -8,6 +8,7 @@ from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
 from tenantry.postgres.statements import statement
+from tenantry.postgres.whole import whole_tables
 from tenantry.queue.model import JobState
 
 _KEYS_A_BATCH = 1_000
@@ -26,12 +27,14 @@ class PostgresOperatorStore:
 
     async def counts(self) -> Mapping[JobState, int]:
         with translated("counting jobs"):
-            (row,) = await self._pool.fetch(statement("operator/counts"))
+            async with whole_tables(self._pool) as connection:
+                (row,) = await connection.fetch(statement("operator/counts"))
         return {state: row[state.value] for state in JobState}
 
     async def audit(self) -> Sequence[str]:
         with translated("auditing"):
-            return [row["fault"] for row in await self._pool.fetch(statement("operator/audit"))]
+            async with whole_tables(self._pool) as connection:
+                return [row["fault"] for row in await connection.fetch(statement("operator/audit"))]
 
 
 class PostgresFeederStore:

@@ -13,6 +13,7 @@ from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints, wait_for
 from tenantry.postgres.statements import statement
+from tenantry.postgres.whole import whole_tables
 from tenantry.queue.changes import (
     Change,
     ClaimPlan,
@@ -77,10 +78,7 @@ class PostgresPlannerStore:
         self._flows.clear()
         await self.round(term, (), {})
         with translated("rebuilding the planner's memory"):
-            async with (
-                self._pool.acquire() as connection,
-                connection.transaction(isolation="repeatable_read", readonly=True),
-            ):
+            async with whole_tables(self._pool) as connection:
                 return await self._read(connection, term)
 
     async def _read(self, connection: Any, term: int) -> Standing:

@@ -13,6 +13,7 @@ from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints, wait_for
 from tenantry.postgres.statements import statement
+from tenantry.queue.lifecycle import MOST_ATTEMPTS
 from tenantry.queue.model import (
     ClaimedJob,
     ClaimId,
@@ -103,7 +104,7 @@ class PostgresWorkerStore:
 
     async def reclaim(self, *, limit: int) -> int:
         with translated("reclaiming expired claims"):
-            count: int = await self._pool.fetchval(statement("worker/reclaim"), limit)
+            count: int = await self._pool.fetchval(statement("worker/reclaim"), limit, MOST_ATTEMPTS)
         if count:
             self._hints.changed()
         return count
@@ -118,7 +119,7 @@ class PostgresWorkerStore:
         with translated("dropping cancelled jobs"):
             await self._pool.fetchval(
                 statement("worker/settle_failed"), node.id, node.incarnation, *jobs, [0.0] * n, [_GONE] * n,
-                *([None] * n for _ in range(5)),
+                *([None] * n for _ in range(5)), [0] * n,
             )  # fmt: skip
         self._hints.changed()
 
@@ -163,6 +164,7 @@ def _delivered(node: Node, settlements: Sequence[Settlement]) -> tuple[object, .
         *_places(settlements),
         [s.busy_for for s in settlements],
         [s.status for s in settlements],
+        [s.job.attempt - 1 for s in settlements],
     )
 
 
@@ -179,4 +181,5 @@ def _failed(node: Node, settlements: Sequence[Settlement]) -> tuple[object, ...]
         [f.error_class if f else None for f in failures],
         [f.excerpt if f else None for f in failures],
         [s.reason or None for s in settlements],
+        [s.job.attempt - 1 for s in settlements],
     )

@@ -289,8 +289,9 @@ REVOKE ALL ON FUNCTION tenantry.roll_outcomes FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenantry.roll_outcomes TO tenantry_engine;
 SELECT tenantry.roll_outcomes(7);
 
--- Statements of the engine read jobs by key and nothing else: a plan that scans them is always wrong, whatever
--- the statistics of a table that was empty a second ago say.
+-- Statements of the engine find rows by key, one probe a row. A plan that reads a table whole is always wrong, whatever
+-- the statistics of a table that was empty a second ago say, and a cached one would stay. What needs whole tables
+-- (rebuild, audit) turns sequential scans on for its transaction.
 ALTER ROLE tenantry_engine SET enable_seqscan = off;
 ALTER ROLE tenantry_engine SET plan_cache_mode = force_generic_plan;
 ALTER ROLE tenantry_engine SET jit = off;

@@ -150,15 +150,16 @@ GRANT UPDATE (body_hash, job_id) ON tenantry.idempotency TO tenantry_tenant;
 CREATE FUNCTION tenantry.cancel(p_tenant text, p_id uuid) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     job     tenantry.jobs;
+    bulk    uuid;
     line    bigint;
     waiting boolean;
     tries   smallint := 0;
 BEGIN
     PERFORM pg_catalog.set_config('tenantry.tenant_id', p_tenant, true);
-    DELETE FROM tenantry.stored WHERE job_id = p_id;
+    DELETE FROM tenantry.stored WHERE job_id = p_id RETURNING bulk_id INTO bulk;
     IF FOUND THEN
-        INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, ended_at)
-        VALUES (p_id, p_tenant, 3, 0, clock_timestamp());
+        INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, bulk_id, ended_at)
+        VALUES (p_id, p_tenant, 3, 0, bulk, clock_timestamp());
         RETURN 'cancelled';
     END IF;
     SELECT * INTO job FROM tenantry.jobs WHERE job_id = p_id;

@@ -11,9 +11,18 @@ WITH held AS (
 ), slots AS (
     SELECT n.slots, n.kinds FROM tenantry.nodes n
      WHERE n.pool = $3 AND NOT n.draining AND n.seen_at > clock_timestamp() - interval '5 seconds'
+), later AS (
+    -- Deferred jobs that are still counted between head and tail, and those that are due and are not.
+    SELECT d.flow_id, count(*) FILTER (WHERE d.seq >= f.head AND d.due_at > clock_timestamp())
+                    - count(*) FILTER (WHERE d.seq < f.head AND d.due_at <= clock_timestamp()) AS n
+      FROM tenantry.deferred d JOIN tenantry.flows f USING (flow_id) GROUP BY 1
+), gone AS (
+    SELECT flow_id, count(*) AS n FROM tenantry.withdrawn GROUP BY 1
 ), standing AS (
-    SELECT f.tenant_id, f.lane_id, f.flow_id, greatest(0, t.tail - f.head + 1) AS waiting, coalesce(h.n, 0) AS running
-      FROM tenantry.flows f JOIN tenantry.tails t USING (flow_id) LEFT JOIN held h USING (flow_id)
+    SELECT f.tenant_id, f.lane_id, f.flow_id, coalesce(h.n, 0) AS running,
+           greatest(0, t.tail - f.head + 1 - coalesce(l.n, 0) - coalesce(g.n, 0)) AS waiting
+      FROM tenantry.flows f JOIN tenantry.tails t USING (flow_id)
+      LEFT JOIN held h USING (flow_id) LEFT JOIN later l USING (flow_id) LEFT JOIN gone g USING (flow_id)
 )
 SELECT clock_timestamp() AS moment, m.target, m.due_at, m.bucket, m.paused,
        CASE WHEN m.due_at > clock_timestamp() THEN 'delayed'

@@ -14,25 +14,33 @@ WITH place AS MATERIALIZED (
            ($8::bigint[])[c.low:c.high], ($9::bigint[])[c.low:c.high], ($10::smallint[])[c.low:c.high]
       FROM place, unnest($4::text[], $5::integer[], $6::integer[], $7::integer[]) c (node, incarnation, low, high)
 ), undeferred AS (
-    DELETE FROM tenantry.deferred d
-     USING place, unnest($11::bigint[], $12::bigint[]) g (flow_id, seq)
-     WHERE d.flow_id = g.flow_id AND d.seq = g.seq
+    -- OFFSET 0 keeps each look-up a look-up: one probe of the key a row, whatever the statistics say. Rows of
+    -- deferred, flows and withdrawn are not updated by others, so each stays where it was found.
+    DELETE FROM tenantry.deferred WHERE ctid = ANY (ARRAY(
+        SELECT d.place FROM place, unnest($11::bigint[], $12::bigint[]) g (flow_id, seq)
+         CROSS JOIN LATERAL (SELECT ctid AS place FROM tenantry.deferred
+                              WHERE flow_id = g.flow_id AND seq = g.seq OFFSET 0) d))
 ), moved AS (
     UPDATE tenantry.flows f SET head = g.head
-      FROM place, unnest($13::bigint[], $14::bigint[]) g (flow_id, head)
-     WHERE f.flow_id = g.flow_id
+      FROM (SELECT x.place, g.head FROM place, unnest($13::bigint[], $14::bigint[]) g (flow_id, head)
+             CROSS JOIN LATERAL (SELECT ctid AS place FROM tenantry.flows WHERE flow_id = g.flow_id OFFSET 0) x) g
+     WHERE f.ctid = g.place
 ), passed AS (
-    DELETE FROM tenantry.withdrawn w
-     USING place, unnest($13::bigint[], $14::bigint[]) g (flow_id, head)
-     WHERE w.flow_id = g.flow_id AND w.seq < g.head
+    DELETE FROM tenantry.withdrawn WHERE ctid = ANY (ARRAY(
+        SELECT w.place FROM place, unnest($13::bigint[], $14::bigint[]) g (flow_id, head)
+         CROSS JOIN LATERAL (SELECT ctid AS place FROM tenantry.withdrawn
+                              WHERE flow_id = g.flow_id AND seq < g.head OFFSET 0) w))
 ), heard AS (
     DELETE FROM tenantry.changes c USING place WHERE c.change_id > $2 RETURNING c.*
-), ended AS (
-    UPDATE tenantry.load l SET ended = l.ended + e.n
+), ends AS (
+    SELECT jsonb_object_agg(tenant_id, n) AS n
       FROM (SELECT u.tenant_id, sum(u.n) AS n
               FROM heard h, unnest(h.ended_tenants, h.ended_counts) u (tenant_id, n)
              WHERE h.ended_tenants IS NOT NULL GROUP BY 1) e
-     WHERE l.tenant_id = e.tenant_id
+), ended AS (
+    -- Submitters update these rows all the time, so they are found by key, and the counts by the row's own tenant.
+    UPDATE tenantry.load SET ended = ended + (SELECT (n ->> tenant_id)::bigint FROM ends)
+     WHERE tenant_id = ANY (ARRAY(SELECT jsonb_object_keys(n) FROM ends))
 ), woken AS (
     SELECT pg_notify('tenantry_claims', $15) FROM place WHERE $15 <> ''
 )

@@ -6,11 +6,13 @@ WITH mine AS (
      WHERE node_id = $1 AND incarnation = $2 AND claim_id > $3 AND NOT started AND expires_at > clock_timestamp()
     RETURNING claim_id, token, flow_ids, seqs, attempts
 )
-SELECT m.claim_id, m.token, u.flow_id, u.seq, u.attempts, j.job_id, j.tenant_id, l.target, f.job_class, f.bucket,
+SELECT m.claim_id, m.token, u.flow_id, u.seq, u.attempts, j.job_id, j.tenant_id, f.target, f.job_class, f.bucket,
        j.payload, j.content_type, j.submitted_at
   FROM mine m
  CROSS JOIN LATERAL unnest(m.flow_ids, m.seqs, m.attempts) WITH ORDINALITY u (flow_id, seq, attempts, n)
-  JOIN tenantry.flows f ON f.flow_id = u.flow_id
-  JOIN tenantry.lanes l ON l.lane_id = f.lane_id
-  LEFT JOIN tenantry.jobs j ON j.flow_id = u.flow_id AND j.seq = u.seq
+ -- OFFSET 0 keeps each look-up a look-up: one probe of the key a job, whatever the statistics say.
+ CROSS JOIN LATERAL (SELECT job_class, bucket, (SELECT target FROM tenantry.lanes WHERE lane_id = x.lane_id) AS target
+                       FROM tenantry.flows x WHERE x.flow_id = u.flow_id OFFSET 0) f
+  LEFT JOIN LATERAL (SELECT job_id, tenant_id, payload, content_type, submitted_at FROM tenantry.jobs
+                      WHERE flow_id = u.flow_id AND seq = u.seq OFFSET 0) j ON true
  ORDER BY m.claim_id, u.n
