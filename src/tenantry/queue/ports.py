@@ -110,6 +110,7 @@ class PlannerStore(Protocol):
     async def round(self, term: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]) -> Round:
         """Write ``claims`` and the new ``heads`` (all or nothing), and take the changes since the last call.
 
+        ``heads`` names every flow in ``claims``; a head has passed every place that was ever claimed.
         A claim for a node that is not there any more is written all the same: its start lease runs out and
         it is reclaimed. A place whose job was cancelled meanwhile is claimed in vain: nothing runs, and by
         the time the claim is taken or reclaimed a change says that it has :class:`Left`.

@@ -81,7 +81,7 @@ class Line:
 
     def take(self, count: int) -> list[Turn]:
         taken, self.turns = self.turns[:count], self.turns[count:]
-        self.head = max([self.head, *(turn.seq + 1 for turn in taken if not turn.returned)])
+        self.head = max([self.head, *(turn.seq + 1 for turn in taken)])
         return taken
 
 
