@@ -119,9 +119,12 @@ def settle(charge: Charge, busy_for: float | None, now: float, quantum: float) -
     lane.line.tenant.in_flight -= 1
 
 
-def indebted(tenant: Tenant) -> float:
-    """The largest debt of its lines, in slot-seconds, which a line of a new kind starts with."""
-    return max((line.lag() for line in tenant.lines.values()), default=0.0)
+def indebted(tenant: Tenant, quantum: float) -> float:
+    """The largest debt of its lines, in slot-seconds, which a line of a new kind starts with.
+
+    Its first line starts with the credit of whoever becomes eligible: one quantum.
+    """
+    return max((line.lag() for line in tenant.lines.values()), default=-quantum)
 
 
 def _correct_line(line: Line, more: float, quantum: float) -> None:

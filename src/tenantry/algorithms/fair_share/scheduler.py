@@ -300,7 +300,7 @@ class FairShare:
         if line is None:
             domain = self._domains.domain(kind)
             line = Line(tenant, domain, domain.band(tenant.weight))
-            line.used = line.band.place(domain.time) + charging.indebted(tenant)
+            line.used = line.band.place(domain.time) + charging.indebted(tenant, self._quantum)
             line.own = tenant.own_time
             tenant.lines[kind] = line
         return line

@@ -179,7 +179,7 @@ class FairExecutor:
             handle.cancel()
         except BaseException as error:  # noqa: BLE001 - whatever a callable raises is its handle's
             if not handle.done():
-                handle.set_exception(_tellable(error))
+                handle.set_exception(error)
         else:
             if not handle.done():
                 handle.set_result(result)
@@ -191,7 +191,7 @@ class FairExecutor:
     async def _call(self, call: Callable[[], Any]) -> Any:
         if _is_async(call):
             return await call()
-        work = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        work = asyncio.get_running_loop().run_in_executor(self._threads, _tellable, call)
         result = await _unhurried(work)
         return await result if isinstance(result, Awaitable) else result
 
@@ -226,13 +226,12 @@ class FairExecutor:
             self._room.pop(tenant, None)
 
 
-def _tellable(error: BaseException) -> BaseException:
-    """A future cannot hold StopIteration: it would end whoever awaits it without a word."""
-    if not isinstance(error, StopIteration):
-        return error
-    told = RuntimeError("the callable raised StopIteration")
-    told.__cause__ = error
-    return told
+def _tellable(call: Callable[[], Any]) -> Any:
+    """An asyncio future cannot hold StopIteration: whoever awaits it would wait for ever."""
+    try:
+        return call()
+    except StopIteration as error:
+        raise RuntimeError("the callable raised StopIteration") from error
 
 
 def _resolve(waiter: "asyncio.Future[None]") -> bool:
