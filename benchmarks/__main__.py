@@ -1,0 +1,58 @@
+"""``python -m benchmarks [--name NAME] [--quick] [--only TEXT]``: a table, and ``results/NAME.json``."""
+
+import argparse
+import sys
+from importlib import import_module
+
+import uvloop
+
+from benchmarks import environment, machine, report
+from benchmarks.context import Context
+from benchmarks.server import server
+
+NAMES = ("queue",)
+
+
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--name", choices=NAMES, help="one benchmark; all of them when left out")
+    parser.add_argument("--quick", action="store_true", help="45 seconds at most: fewer cells, shorter runs")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="only cells whose name holds TEXT; writes nothing"
+    )
+    parser.add_argument("--runs", type=int, default=0, help="interleaved runs a cell (5; 3 when quick)")
+    return parser.parse_args(arguments)
+
+
+async def one(name: str, chosen: argparse.Namespace) -> bool:
+    """Run one benchmark. True when every goal was met."""
+    with server() as running:
+        context = Context(
+            running,
+            quick=chosen.quick,
+            runs=chosen.runs or (3 if chosen.quick else 5),
+            seconds=0.7 if chosen.quick else 2.0,
+            only=chosen.only,
+        )
+        await import_module(f"benchmarks.{name}").run(context)
+        took = context.elapsed
+    report.show(name, context.claims)
+    if not chosen.only:
+        path = report.write(name, context.claims, machine.described(quick=chosen.quick, took=took))
+        print(f"wrote {path.relative_to(path.parent.parent.parent)} after {took:.0f} s")
+    return all(claim.met is not False for claim in context.claims)
+
+
+def main() -> int:
+    """The exit status is 0 even when a goal is missed: a benchmark reports, it does not judge a change."""
+    chosen = options()
+    environment.ensure()
+    for name in [chosen.name] if chosen.name else NAMES:
+        if not uvloop.run(one(name, chosen)):
+            print(f"{name}: not every goal was met", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
