@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tenantry.algorithms.fair_share import FairShare as FairShare
     from tenantry.config.tiers import Tier as Tier
+    from tenantry.delivery.client import TenantryClient as TenantryClient
+    from tenantry.delivery.handlers import Handlers as Handlers
+    from tenantry.delivery.handlers import Reject as Reject
+    from tenantry.delivery.handlers import RetryLater as RetryLater
     from tenantry.kernel.tenant import TenantId as TenantId
+    from tenantry.kernel.verdict import Refusal as Refusal
     from tenantry.queue.executor import FairExecutor as FairExecutor
     from tenantry.queue.model import JobClass as JobClass
     from tenantry.queue.model import NewJob as NewJob
@@ -26,13 +31,30 @@ if TYPE_CHECKING:
 _HOME = {
     "FairExecutor": "tenantry.queue.executor",
     "FairShare": "tenantry.algorithms.fair_share",
+    "Handlers": "tenantry.delivery.handlers",
     "JobClass": "tenantry.queue.model",
     "NewJob": "tenantry.queue.model",
+    "Refusal": "tenantry.kernel.verdict",
+    "Reject": "tenantry.delivery.handlers",
+    "RetryLater": "tenantry.delivery.handlers",
     "TenantId": "tenantry.kernel.tenant",
+    "TenantryClient": "tenantry.delivery.client",
     "Tier": "tenantry.config.tiers",
 }
 
-__all__ = sorted(_HOME)
+__all__ = [
+    "FairExecutor",
+    "FairShare",
+    "Handlers",
+    "JobClass",
+    "NewJob",
+    "Refusal",
+    "Reject",
+    "RetryLater",
+    "TenantId",
+    "TenantryClient",
+    "Tier",
+]
 
 
 def __getattr__(name: str) -> Any:

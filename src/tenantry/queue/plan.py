@@ -6,7 +6,7 @@ it is thrown away and built again.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import cast
 
@@ -17,9 +17,9 @@ from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName, Weight
 from tenantry.lanes.model import Lane, kind_of
+from tenantry.queue.booking import Booking, Planned
 from tenantry.queue.changes import (
     Change,
-    ClaimPlan,
     Deferred,
     FlowOpened,
     FlowStanding,
@@ -64,47 +64,6 @@ class _Running:
 
 
 @dataclass(slots=True)
-class _Claim:
-    """A claim being written down for one node."""
-
-    node: LiveNode
-    flows: list[FlowId] = field(default_factory=list)
-    seqs: list[Seq] = field(default_factory=list)
-    attempts: list[int] = field(default_factory=list)
-    returned: list[int] = field(default_factory=list)
-
-    def add(self, flow: FlowId, jobs: Sequence[Taken]) -> None:
-        for seq, attempts, returned in jobs:
-            if returned:
-                self.returned.append(len(self.seqs))
-            self.flows.append(flow)
-            self.seqs.append(seq)
-            self.attempts.append(attempts)
-
-    def plan(self) -> ClaimPlan:
-        return ClaimPlan(
-            self.node.id,
-            self.node.incarnation,
-            tuple(self.flows),
-            tuple(self.seqs),
-            tuple(self.attempts),
-            tuple(self.returned),
-        )
-
-
-@dataclass(slots=True)
-class _Booking:
-    """What one round writes down."""
-
-    claims: dict[NodeId, _Claim] = field(default_factory=dict)
-    heads: dict[FlowId, int] = field(default_factory=dict)
-    jobs: int = 0
-
-    def on(self, node: LiveNode) -> _Claim:
-        return self.claims.setdefault(node.id, _Claim(node))
-
-
-@dataclass(slots=True)
 class _Standing:
     """What one tenant, or one tier, has in the queue."""
 
@@ -118,18 +77,6 @@ class _Standing:
         self.delayed += other.delayed
         self.running += other.running
         self.oldest = max(self.oldest, other.oldest)
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What one round decided: claims to write, the heads that moved, and how many jobs that starts."""
-
-    claims: tuple[ClaimPlan, ...]
-    heads: Mapping[FlowId, int]
-    jobs: int
-
-
-NOTHING = Planned((), {}, 0)
 
 
 class PlannerMemory:
@@ -217,15 +164,13 @@ class PlannerMemory:
     def plan(self, now: Timestamp) -> Planned:
         """Fill the free slots of every pool. What is returned is booked: write it, or discard this memory."""
         self._release_due(now)
-        booking = _Booking()
+        booking = Booking()
         for pool, rule in self._rules.items():
             nodes = self._free_nodes(pool)
             free = {kinds: sum(node.free for node in able) for kinds, able in nodes.items()}
             for pick in rule.plan(free, now) if free else ():
                 self._book(pick, nodes[pick.kinds], booking)
-        if not booking.jobs:
-            return NOTHING
-        return Planned(tuple(claim.plan() for claim in booking.claims.values()), booking.heads, booking.jobs)
+        return booking.planned()
 
     def next_due(self) -> float | None:
         """The next instant at which there may be something to plan that no change announces; None: never."""
@@ -297,7 +242,7 @@ class PlannerMemory:
                 found.setdefault(node.live.kinds, []).append(node)
         return found
 
-    def _book(self, pick: Pick, nodes: list[_Node], booking: _Booking) -> None:
+    def _book(self, pick: Pick, nodes: list[_Node], booking: Booking) -> None:
         flow = self._flows[cast(FlowId, pick.flow)]
         taken = flow.log.take(pick.count)
         if len(taken) != pick.count:

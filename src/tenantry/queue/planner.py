@@ -12,6 +12,7 @@ from tenantry.kernel.clock import Clock
 from tenantry.kernel.errors import DependencyError, PlaceLost, StoreUnavailable
 from tenantry.kernel.events import EventSink
 from tenantry.kernel.instant import Instant, Seconds
+from tenantry.queue.booking import NOTHING
 from tenantry.queue.events import (
     BacklogMeasured,
     PlannerElected,
@@ -20,7 +21,7 @@ from tenantry.queue.events import (
     RoundPlanned,
     StoreFailed,
 )
-from tenantry.queue.plan import NOTHING, PlannerMemory
+from tenantry.queue.plan import PlannerMemory
 from tenantry.queue.ports import PlannerStore
 
 
