@@ -5,11 +5,12 @@ error ends the term: memory is discarded and, once the place is held again, rebu
 """
 
 import asyncio
+import traceback
 from dataclasses import dataclass
 
 from tenantry.config.ports import TenantDirectory
 from tenantry.kernel.clock import Clock
-from tenantry.kernel.errors import DependencyError, PlaceLost, StoreUnavailable
+from tenantry.kernel.errors import DependencyError
 from tenantry.kernel.events import EventSink
 from tenantry.kernel.instant import Instant, Seconds
 from tenantry.queue.booking import NOTHING
@@ -75,20 +76,31 @@ class Planner:
             await asyncio.sleep(self._settings.stand_by_for)
 
     async def _hold(self, term: int) -> None:
+        """One term. Whatever ends it, a bug of ours too, discards the memory; the next term rebuilds it."""
         self._events(PlannerElected(self._holder, term))
         reason = "stopped"
         try:
             await _Term(self, term).serve()
-        except (PlaceLost, StoreUnavailable) as error:
+        except DependencyError as error:
             reason = type(error).__name__
-        except Exception as error:
-            reason = type(error).__name__
-            raise
+        except Exception as error:  # noqa: BLE001 - told with its place; work goes on from the books
+            reason = _told(error)
         finally:
             self._term = None
             self._events(PlannerLost(self._holder, term, reason))
-            if reason == "stopped":
-                await self._store.leave_place(term)
+            await self._leave(term)
+
+    async def _leave(self, term: int) -> None:
+        try:
+            await self._store.leave_place(term)
+        except DependencyError as error:  # lost already, or out of reach: then the place runs out
+            self._events(StoreFailed("planner", type(error).__name__, self._settings.place_for))
+
+
+def _told(error: Exception) -> str:
+    """A bug's message and place, for whoever has to find it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__}: {error} ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})"
 
 
 class _Term:

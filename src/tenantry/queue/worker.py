@@ -156,13 +156,20 @@ class Worker:
         """Ends in a settlement, unless it is cancelled: then the lease is lost, or the job is released."""
         settings = self._settings_for(job)
         try:
-            outcome = lost_before(job, settings) or await self._executor.execute(job, settings)
+            outcome = lost_before(job, settings) or await self._attempt(job, settings)
             draw = self._around.randomness.uniform(0.0, 1.0)
             self._ended.append(settlement_of(job, settings, outcome, ended_at=self._clock.now(), draw=draw))
             self._some_ended.set()
         finally:
             self._tasks.pop(key, None)
             self._began.pop(key, None)
+
+    async def _attempt(self, job: ClaimedJob, settings: TargetSettings) -> Outcome:
+        """An executor that raises would leave its job leased for ever: its fault becomes an outcome."""
+        try:
+            return await self._executor.execute(job, settings)
+        except Exception as error:  # noqa: BLE001 - reported as the attempt's outcome
+            return Outcome("internal", excerpt=type(error).__name__)
 
     def _settings_for(self, job: ClaimedJob) -> TargetSettings:
         document = self._around.directory.tenant(job.tenant)

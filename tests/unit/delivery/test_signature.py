@@ -10,9 +10,9 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from tenantry.delivery.signature import new_secret, signature_header, signing_keys
 from tenantry.kernel.clock import SystemClock
 from tenantry.kernel.errors import InvalidValue
-from tenantry.kernel.randomness import SystemRandomness
+from tenantry.kernel.randomness import SeededRandomness
 
-OLD, NEW = (new_secret(SystemRandomness()) for _ in range(2))
+OLD, NEW = (new_secret(SeededRandomness(seed)) for seed in (1, 2))
 
 
 def headers(secret: str, body: bytes, *, message_id: str = "0198", at: int | None = None) -> dict[str, str]:

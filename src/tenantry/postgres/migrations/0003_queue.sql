@@ -254,9 +254,10 @@ GRANT UPDATE (bucket) ON tenantry.flows TO tenantry_tenant;
 GRANT DELETE ON tenantry.jobs, tenantry.deferred, tenantry.stored, tenantry.attempts TO tenantry_tenant;
 
 -- Daily partitions of outcomes. Owned by the owner of the tables, since only an owner may make and drop them;
--- the search_path is pinned, since whoever calls runs with the owner's rights.
+-- the search_path is pinned, since whoever calls runs with the owner's rights. A week ahead: an outcome without a
+-- partition could not be recorded. Never waits long for its locks: what it could not do now is done a minute later.
 CREATE FUNCTION tenantry.roll_outcomes(keep_days integer) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE
     today   constant date := (clock_timestamp() AT TIME ZONE 'UTC')::date;
     day     date;
@@ -264,7 +265,7 @@ DECLARE
     changed integer := 0;
 BEGIN
     PERFORM pg_advisory_xact_lock(8391162081467360889);
-    FOR day IN SELECT today + n FROM generate_series(-1, 2) n LOOP
+    FOR day IN SELECT today + n FROM generate_series(-1, 7) n LOOP
         IF to_regclass(format('tenantry.%I', 'outcomes_' || to_char(day, 'YYYYMMDD'))) IS NULL THEN
             EXECUTE format('CREATE TABLE tenantry.%I PARTITION OF tenantry.outcomes FOR VALUES FROM (%L) TO (%L)',
                            'outcomes_' || to_char(day, 'YYYYMMDD'),
