@@ -29,8 +29,9 @@ class Output:
             print(text, flush=True)
 
     def note(self, text: str) -> None:
-        """A remark beside the answer: on standard error, in any form."""
-        print(text, file=sys.stderr, flush=True)
+        """A remark for people beside the answer, on standard error; nothing in JSON, whose document says it."""
+        if not self.json:
+            print(text, file=sys.stderr, flush=True)
 
     def data(self, value: object) -> None:
         """The JSON document, on one line; nothing for people."""

@@ -222,39 +222,45 @@ def revoke_key(options: RevokeKeyOptions) -> None:
 
 def _change(options: Writing, wanted: Any) -> None:
     """Read what is in force, show what would change, ask, write."""
+    from tenantry.cli.registry_diff import changes
     from tenantry.postgres.directory import write_registry
 
     output = Output.of(options)
 
-    async def do(desk: "Desk") -> "tuple[tuple[Change, ...], int]":
-        from tenantry.cli.registry_diff import changes
-
+    async def do(desk: "Desk") -> "tuple[Registry, Registry, list[RegistryWarning], int]":
         old = _in_force(desk)
         new = wanted(old)
-        found = changes(old, new)
-        await _show_change(output, desk, new, found)
-        if found and not (options.yes or _agreed(options)):
+        doubts = await _doubts(desk, new)
+        _show_change(output, changes(old, new), doubts)
+        if new == old:
+            return old, new, doubts, desk.directory.version
+        if not (options.yes or _agreed(options)):
             raise typer.Exit(1)
-        version = await write_registry(desk.urls.admin, new) if found else desk.directory.version
-        return found, version
+        return old, new, doubts, await write_registry(desk.urls.admin, new)
 
-    found, version = at_desk(options, do)
-    output.data({"version": version, "changes": found})
-    output.line(f"Version {version} is in force." if found else "Nothing changes.")
+    old, new, doubts, version = at_desk(options, do)
+    output.data({"version": version, "changes": changes(old, new), "warnings": doubts})
+    output.line("Nothing changes." if new == old else f"Version {version} is in force.")
 
 
-async def _show_change(output: Output, desk: "Desk", new: "Registry", found: "tuple[Change, ...]") -> None:
+def _show_change(output: Output, found: "tuple[Change, ...]", doubts: "list[RegistryWarning]") -> None:
     from tenantry.cli.registry_diff import shortened
+
+    for line in shortened(found):
+        output.line(line)
+    for doubt in doubts:
+        output.note(f"warning: {doubt.path}: {doubt.message}")
+
+
+async def _doubts(desk: "Desk", new: "Registry") -> "list[RegistryWarning]":
+    """What is doubtful about ``new``, beside the slots that live now."""
     from tenantry.config.warnings import warnings
     from tenantry.postgres.inspection import Inspection
 
     slots: dict[str, int] = {}
     for worker in await Inspection(desk.database).workers():
         slots[worker.pool] = slots.get(worker.pool, 0) + worker.slots
-    for line in shortened(found):
-        output.line(line)
-    for doubt in warnings(new, slots=slots):
-        output.note(f"warning: {doubt.path}: {doubt.message}")
+    return list(warnings(new, slots=slots))
 
 
 def _agreed(options: Writing) -> bool:

@@ -1,0 +1,136 @@
+"""What the node tells, kept per tenant: for the table while it runs, and for the figures at the end.
+
+The ends of jobs are read from the store's books and not from here: see :mod:`tenantry.cli.demo.show`.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from tenantry.cli.demo.scenario import Member
+from tenantry.kernel.clock import Clock
+from tenantry.kernel.events import Event
+from tenantry.kernel.instant import Instant, Seconds
+from tenantry.kernel.tenant import TenantId
+from tenantry.queue.events import JobsAccepted, JobsClaimed, JobsSettled, SubmitRefused
+from tenantry.queue.model import Ending
+
+RECENT: Seconds = 5.0
+"""How far back the table's rates and percentiles look."""
+
+
+@dataclass(slots=True)
+class Account:
+    """One tenant. ``waits``: of each started job, with the instant of its start. ``ends``: of each
+    delivered one, with its slot-seconds. ``arrivals``: instants and counts of accepted jobs."""
+
+    member: Member
+    accepted: int = 0
+    refused: int = 0
+    started: int = 0
+    ended: int = 0
+    arrivals: list[tuple[Instant, int]] = field(default_factory=list)
+    waits: list[tuple[Instant, Seconds]] = field(default_factory=list)
+    ends: list[tuple[Instant, Seconds]] = field(default_factory=list)
+    recent_waits: deque[tuple[Instant, Seconds]] = field(default_factory=deque)
+    recent_ends: deque[Instant] = field(default_factory=deque)
+    always_waiting: bool = True
+
+    @property
+    def waiting(self) -> int:
+        """Jobs in line. A start may be heard before the answer to its submit: never below 0."""
+        return max(0, self.accepted - self.started)
+
+    @property
+    def running(self) -> int:
+        return max(0, self.started - self.ended)
+
+    @property
+    def unended(self) -> int:
+        return self.accepted - self.ended
+
+    def forget(self, before: Instant) -> None:
+        while self.recent_waits and self.recent_waits[0][0] < before:
+            self.recent_waits.popleft()
+        while self.recent_ends and self.recent_ends[0] < before:
+            self.recent_ends.popleft()
+
+
+class Tally:
+    """An event sink. ``accounts`` by tenant; one event loop's."""
+
+    def __init__(self, everyone: tuple[Member, ...], clock: Clock) -> None:
+        self.accounts = {member.tenant: Account(member) for member in everyone}
+        self._clock = clock
+        self.eligible: list[int] = []
+        self.measured_from: Instant | None = None
+        self.measured_until: Instant | None = None
+        self.burst_at: Instant | None = None
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case JobsAccepted():
+                self._accept(self.accounts[event.tenant], event.count - event.existing)
+            case SubmitRefused():
+                self.accounts[event.tenant].refused += event.count
+            case JobsClaimed():
+                self._claim(event)
+            case JobsSettled():
+                self._settle(event)
+            case _:
+                return
+
+    def burst(self) -> None:
+        """The burst has come. What its sender submits from now on is part of it."""
+        self.burst_at = self._clock.monotonic()
+
+    def measure(self) -> None:
+        """From now on shares are measured."""
+        self.measured_from = self._clock.monotonic()
+        for account in self.accounts.values():
+            account.always_waiting = account.waiting > 0
+
+    def stop_measuring(self) -> None:
+        self.measured_until = self._clock.monotonic()
+
+    @property
+    def measuring(self) -> bool:
+        return self.measured_from is not None and self.measured_until is None
+
+    def look(self) -> None:
+        """Called many times a second: how many tenants are eligible, and what is recent no more."""
+        now = self._clock.monotonic()
+        for account in self.accounts.values():
+            account.forget(Instant(now - RECENT))
+        if self.measuring:
+            self.eligible.append(sum(account.waiting > 0 for account in self.accounts.values()))
+
+    def unended(self) -> int:
+        return sum(account.unended for account in self.accounts.values())
+
+    def _accept(self, account: Account, count: int) -> None:
+        account.accepted += count
+        account.arrivals.append((self._clock.monotonic(), count))
+
+    def _claim(self, event: JobsClaimed) -> None:
+        now, emptied = self._clock.monotonic(), set[TenantId]()
+        for start in event.starts:
+            account = self.accounts[start.tenant]
+            account.started += 1
+            account.waits.append((now, start.waited_for))
+            account.recent_waits.append((now, start.waited_for))
+            if account.accepted <= account.started:
+                emptied.add(start.tenant)
+        if self.measuring:
+            for tenant in emptied:
+                self.accounts[tenant].always_waiting = False
+
+    def _settle(self, event: JobsSettled) -> None:
+        now = self._clock.monotonic()
+        for end in event.ends:
+            account = self.accounts[end.tenant]
+            account.ends.append((now, end.busy_for))
+            if end.ending in (Ending.RETRY, Ending.RELEASED):
+                account.started -= 1  # in line again, after its delay
+                continue
+            account.ended += 1
+            account.recent_ends.append(now)
