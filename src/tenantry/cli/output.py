@@ -29,7 +29,7 @@ class Output:
             print(text, flush=True)
 
     def note(self, text: str) -> None:
-        """A remark for people beside the answer, on standard error; nothing in JSON, whose document says it."""
+        """A remark for people beside the answer, on standard error; nothing with JSON, which says it."""
         if not self.json:
             print(text, file=sys.stderr, flush=True)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tenantry.config.model import TargetSettings, TenantDocument
     from tenantry.config.registry import Registry
     from tenantry.config.tiers import Tier
+    from tenantry.config.warnings import RegistryWarning
     from tenantry.postgres.inspection import KeyRecord
 
 app = group("The registry of tenants and tiers, and the tenants' API keys.")
