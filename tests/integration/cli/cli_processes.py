@@ -21,7 +21,7 @@ PATIENCE = 60.0
 class Up:
     """One `tenantry up` on ports that the system chose. ``told``: what it printed when it was up."""
 
-    def __init__(self, data_dir: Path, *words: str) -> None:
+    def __init__(self, data_dir: Path, *words: str, cwd: Path | None = None) -> None:
         self._errors = (data_dir.parent / "errors.txt").open("ab")
         self.process = subprocess.Popen(
             [
@@ -36,6 +36,7 @@ class Up:
                 "0",
                 *words,
             ],
+            cwd=cwd,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env={**bare_environment(), "NO_COLOR": "1"},
@@ -109,6 +110,6 @@ def bare_environment() -> dict[str, str]:
 
 
 @contextmanager
-def up(data_dir: Path, *words: str) -> Iterator[Up]:
-    with Up(data_dir, *words) as process:
+def up(data_dir: Path, *words: str, cwd: Path | None = None) -> Iterator[Up]:
+    with Up(data_dir, *words, cwd=cwd) as process:
         yield process
