@@ -58,7 +58,7 @@ def query_holds_credential(query: bytes) -> bool:
 
     Names are compared decoded, without case, ``-`` and ``_``; values decoded up to three times.
     """
-    return any(_parameter_is_credential(part) for part in re.split(rb"[&;]", query))
+    return bool(query) and any(_parameter_is_credential(part) for part in re.split(rb"[&;]", query))
 
 
 def tenant_hints(headers: Headers) -> list[str]:
