@@ -23,7 +23,8 @@ class Estimates:
         return max(_LEAST_ESTIMATE, self._prior if known is None else known)
 
     def learn(self, lane: Lane, busy_for: float) -> None:
-        known = self._prior if lane.estimate is None else lane.estimate
+        """The first job of a lane says more than the pool's average; later ones move the lane's own."""
+        known = busy_for if lane.estimate is None else lane.estimate
         lane.estimate = known + _EWMA * (busy_for - known)
         self._prior += _PRIOR_EWMA * (busy_for - self._prior)
 

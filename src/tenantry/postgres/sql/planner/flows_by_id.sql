@@ -3,3 +3,4 @@ SELECT f.flow_id, f.tenant_id, l.target, f.job_class, f.replay, f.bucket, f.head
   FROM unnest($1::bigint[]) g (flow_id)
  CROSS JOIN LATERAL (SELECT * FROM tenantry.flows WHERE flow_id = g.flow_id OFFSET 0) f
  CROSS JOIN LATERAL (SELECT target, paused FROM tenantry.lanes WHERE lane_id = f.lane_id OFFSET 0) l
+ ORDER BY f.flow_id

@@ -7,3 +7,4 @@ SELECT f.flow_id, f.tenant_id, l.target, f.job_class, f.replay, f.bucket, f.head
  WHERE t.tail >= f.head
     OR EXISTS (SELECT FROM tenantry.deferred d WHERE d.flow_id = f.flow_id)
     OR f.flow_id IN (SELECT unnest(c.flow_ids) FROM tenantry.claims c)
+ ORDER BY f.flow_id
