@@ -13,10 +13,25 @@ A suite is a class of tests. To hold an adapter to it, derive a class and give t
             return opened
 
 ``queue_store``  :class:`~tenantry.testing.conformance.queue_store.QueueStoreConformance`
+``scheduling``   :class:`~tenantry.testing.conformance.scheduling.SchedulingConformance`, the laws of fairness
+                 over a store; ``dispatch`` is what they are told with
 ``world``        :class:`~tenantry.testing.conformance.world.World`, a store with a hand on its planner
 """
 
 import pytest
 
-_SUITES = ("ordering", "intake", "keys", "planning", "working", "operating", "feeding", "machine")
+_SUITES = (
+    "ordering",
+    "intake",
+    "keys",
+    "planning",
+    "working",
+    "operating",
+    "feeding",
+    "machine",
+    "sharing",
+    "starting",
+    "accounting",
+    "dispatch",
+)
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
