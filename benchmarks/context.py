@@ -20,6 +20,7 @@ class Context:
     seconds: float = 2.0
     only: str = ""
     claims: list[Claim] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
 
     def wanted(self, cell: str) -> bool:
@@ -31,6 +32,11 @@ class Context:
 
     def say(self, text: str) -> None:
         print(f"[{self.elapsed:6.1f} s] {text}", flush=True)
+
+    def fail(self, cell: str, error: Exception) -> None:
+        """A cell could not be measured."""
+        self.failed.append(cell)
+        self.say(f"{cell} FAILED: {error}")
 
     def judge(self, *measured: Measured) -> None:
         """Close a cell: its claims are judged, told and kept."""

@@ -21,6 +21,7 @@ class System:
     ``unrecorded``: SQL that is true while a job waits, runs, or has not been recorded as done. ``rates``:
     jobs a second to expect at a batch of 1, 10 and 100. ``fifo``: it serves in order of arrival, whosever
     the jobs are.
+    ``steady``: half the time says as much of it.
     """
 
     name: str
@@ -29,6 +30,7 @@ class System:
     rates: Mapping[int, int]
     fifo: bool = True
     script: str = ""
+    steady: bool = False
 
     def command(self, mode: str) -> list[str]:
         """The command line, but for the options."""
@@ -36,31 +38,33 @@ class System:
 
     def backlog(self, batch: int, seconds: float) -> int:
         """Jobs for about so many seconds."""
-        return max(100, int(self.rates[batch] * seconds) // 100 * 100)
+        part = 0.5 if self.steady else 1.0
+        return max(100, int(self.rates[batch] * seconds * part) // 100 * 100)
 
 
 OWN = Path(sys.executable)
 
 OURS_SYSTEM = System(
-    OURS, OWN, "SELECT EXISTS (SELECT FROM tenantry.jobs)", {1: 1_000, 10: 5_000, 100: 12_000}, fifo=False
+    OURS, OWN, "SELECT EXISTS (SELECT FROM tenantry.jobs)", {1: 1_000, 10: 6_000, 100: 16_000}, fifo=False
 )
 FLOOR_SYSTEM = System(
-    FLOOR, OWN, "SELECT EXISTS (SELECT FROM floor_jobs)", {1: 3_000, 10: 20_000, 100: 70_000}
+    FLOOR, OWN, "SELECT EXISTS (SELECT FROM floor_jobs)", {1: 3_000, 10: 20_000, 100: 70_000}, steady=True
 )
 PGQUEUER = System(
-    "pgqueuer", PEERS_PYTHON, "SELECT EXISTS (SELECT FROM pgqueuer)", {1: 900, 10: 4_000, 100: 7_000}
+    "pgqueuer", PEERS_PYTHON, "SELECT EXISTS (SELECT FROM pgqueuer)", {1: 900, 10: 6_000, 100: 15_000}
 )
 PROCRASTINATE = System(
     "procrastinate",
     PEERS_PYTHON,
     "SELECT EXISTS (SELECT FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))",
-    {1: 350, 10: 350, 100: 350},
+    {1: 500, 10: 900, 100: 900},
+    steady=True,
 )
 AWA = System(
     "awa",
     PEERS_PYTHON,
     "SELECT EXISTS (SELECT FROM awa.jobs WHERE state IN ('available', 'running'))",
-    {1: 300, 10: 1_200, 100: 2_500},
+    {1: 300, 10: 1_200, 100: 4_000},
 )
 
 PEERS = (PGQUEUER, PROCRASTINATE, AWA)

@@ -17,7 +17,7 @@ from tenantry.lanes.model import Kind
 from tenantry.postgres.planner_store import PostgresPlannerStore
 from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.model import ClaimedJob, Ending, Node, NodeId, Settlement
-from tenantry.queue.plan import NOTHING, PlannerMemory
+from tenantry.queue.plan import PlannerMemory
 
 SLOTS, WARM_UP = 100, 5
 
@@ -50,7 +50,7 @@ async def one_round(memory: PlannerMemory, stores: Stores, term: int, node: Node
     written = await store.round(term, planned.claims, planned.heads)
     took = time.perf_counter() - began
     memory.apply(written.changes, written.now)
-    if planned is NOTHING or planned.jobs != SLOTS:
+    if planned.jobs != SLOTS:
         raise InvariantBroken(f"a round for {SLOTS} free slots planned {planned.jobs} jobs")
     jobs = await worker.take(node, 15.0)
     await worker.settle(node, [settled(job) for job in jobs])

@@ -1,4 +1,7 @@
-"""Jobs a second from end to end: from the release of a backlog until all of it is done and recorded."""
+"""Jobs a second from end to end: a backlog is released, and all of it done and recorded.
+
+Timed from the first start, so that nobody is charged for how long its workers take to come up.
+"""
 
 import time
 from dataclasses import dataclass
@@ -7,7 +10,7 @@ from benchmarks.context import Context
 from benchmarks.figures import BEST, OURS, Goal, Measured
 from benchmarks.fleet import Fleet
 from benchmarks.server import recorded
-from benchmarks.systems import AWA, EVERYBODY, FLOOR_SYSTEM, OURS_SYSTEM, PGQUEUER, System
+from benchmarks.systems import AWA, EVERYBODY, OURS_SYSTEM, PGQUEUER, System
 from tenantry.postgres.database import connect_once
 
 QUICK = True
@@ -28,7 +31,7 @@ class Shape:
 async def run(context: Context) -> None:
     """Batches of 1, 10 and 100 at 4 and 8 worker processes."""
     shapes = [(100, 4)] if context.quick else [(batch, n) for batch in (100, 10, 1) for n in (4, 8)]
-    systems = (OURS_SYSTEM, FLOOR_SYSTEM, PGQUEUER, AWA) if context.quick else EVERYBODY
+    systems = (OURS_SYSTEM, PGQUEUER, AWA) if context.quick else EVERYBODY
     for batch, workers in shapes:
         name = f"jobs/s end to end, batch {batch}, {workers} workers"
         async with context.cell(name, systems):
@@ -58,10 +61,9 @@ async def rate(context: Context, system: System, shape: Shape) -> float:
         connection = await connect_once(url)
         try:
             async with Fleet(system, "work", options, shape.workers) as fleet:
-                began = time.perf_counter()
                 fleet.go()
                 if await fleet.reach("done", jobs, within=LONGEST * context.seconds):
                     await recorded(connection, system, within=LONGEST * context.seconds)
-                return fleet.done / (time.perf_counter() - began)
+                return fleet.done / (time.time() - fleet.first_at)
         finally:
             await connection.close()
