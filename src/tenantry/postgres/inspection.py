@@ -3,7 +3,7 @@
 On the engine's login, so that it shows what a node can see; nothing here needs the operator's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tenantry.kernel.instant import Timestamp, as_timestamp
@@ -12,6 +12,9 @@ from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.migrate import pending
 from tenantry.postgres.statements import statement
+from tenantry.queue.model import JobState
+
+_ENDS = {1: JobState.DELIVERED, 2: JobState.DEAD, 3: JobState.CANCELLED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,13 @@ class Inspection:
         with translated("looking at the workers"):
             rows = await self._pool.fetch(statement("inspection/nodes"))
         return [Worker(**{**row, "kinds": tuple(row["kinds"])}) for row in rows]
+
+    async def ends(self, jobs: Collection[str]) -> Mapping[JobState, int]:
+        """How many of ``jobs`` (ids, of any tenants) ended how, as far back as ends are kept. One that has
+        not ended is not counted: for ids that were accepted, what lacks is waiting, running or lost."""
+        with translated("reading the ends of jobs"):
+            rows = await self._pool.fetch(statement("inspection/ends"), list(jobs))
+        return {_ENDS[row["state"]]: row["jobs"] for row in rows}
 
     async def waiting_tenants(self) -> frozenset[TenantId]:
         """Those with work in line or due. O(flows)."""

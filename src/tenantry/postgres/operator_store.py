@@ -60,5 +60,6 @@ class PostgresFeederStore:
     async def tidy(self, *, keep_days: int) -> None:
         with translated("tidying"):
             await self._pool.execute("SELECT tenantry.roll_outcomes($1)", keep_days)
+            await self._pool.execute(statement("operator/drop_nodes"))
             while await self._pool.fetchval(statement("operator/drop_keys"), _KEYS_A_BATCH) == _KEYS_A_BATCH:
                 pass  # small batches, so that none holds its locks for long

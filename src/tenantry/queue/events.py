@@ -179,8 +179,16 @@ class PlannerElected(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PlannerLeft(Event):
+    """This process gave the planner's place up, so that another need not wait for it to run out."""
+
+    holder: str
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlannerLost(Event):
-    """This process lost or gave up the planner's place; its memory was discarded."""
+    """This process lost the planner's place, by an error or to another; its memory was discarded."""
 
     holder: str
     term: int

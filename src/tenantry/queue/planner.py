@@ -17,6 +17,7 @@ from tenantry.queue.booking import NOTHING
 from tenantry.queue.events import (
     BacklogMeasured,
     PlannerElected,
+    PlannerLeft,
     PlannerLost,
     PlannerRebuilt,
     RoundPlanned,
@@ -78,7 +79,7 @@ class Planner:
     async def _hold(self, term: int) -> None:
         """One term. Whatever ends it, a bug of ours too, discards the memory; the next term rebuilds it."""
         self._events(PlannerElected(self._holder, term))
-        reason = "stopped"
+        reason = ""
         try:
             await _Term(self, term).serve()
         except DependencyError as error:
@@ -87,7 +88,9 @@ class Planner:
             reason = _told(error)
         finally:
             self._term = None
-            self._events(PlannerLost(self._holder, term, reason))
+            self._events(
+                PlannerLost(self._holder, term, reason) if reason else PlannerLeft(self._holder, term)
+            )
             await self._leave(term)
 
     async def _leave(self, term: int) -> None:

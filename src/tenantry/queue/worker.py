@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tenantry.config.model import TargetSettings
 from tenantry.config.ports import TenantDirectory
@@ -110,7 +110,9 @@ class Worker:
 
     async def run(self) -> None:
         """Join, serve, drain, leave. Cancelling it leaves the leases to run out, as a crash would."""
-        node = await self._until_done("worker", self._join)
+        node = await self._joined()
+        if node is None:
+            return
         loops = (self._taking, self._settling, self._renewing, self._beating, self._reclaiming)
         tasks = [asyncio.create_task(loop(node), name=loop.__name__) for loop in loops]
         draining = asyncio.create_task(self._draining.wait())
@@ -121,6 +123,16 @@ class Worker:
             await self._drain(node, taking=tasks[0])
         finally:
             await _cancelled([*tasks, draining, *self._tasks.values()])
+
+    async def _joined(self) -> Node | None:
+        """The node under its new incarnation; None when it was told to leave before the store answered."""
+        joining = asyncio.create_task(self._until_done("worker", self._join))
+        draining = asyncio.create_task(self._draining.wait())
+        try:
+            await asyncio.wait([joining, draining], return_when=asyncio.FIRST_COMPLETED)
+            return joining.result() if joining.done() else None
+        finally:
+            await _cancelled([joining, draining])
 
     async def _join(self) -> Node:
         settings = self._settings
@@ -313,7 +325,7 @@ class Worker:
         self._events(StoreFailed(loop, type(error).__name__, retry_for))
 
 
-async def _cancelled(tasks: "Iterable[asyncio.Task[None] | asyncio.Task[bool]]") -> None:
+async def _cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:
     tasks = list(tasks)
     for task in tasks:
         task.cancel()

@@ -40,6 +40,7 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         queue.NodeDraining: "info",
         queue.NodeLeft: "info",
         queue.PlannerElected: "info",
+        queue.PlannerLeft: "info",
         queue.PlannerLost: "warning",
         queue.PlannerRebuilt: "info",
         queue.RoundPlanned: "debug",

@@ -11,14 +11,14 @@ from tenantry.queue.model import Ending, JobClass
 from tenantry.telemetry import http_events as http
 from tenantry.telemetry.meters import OTHER, Meters
 
-E = TypeVar("E", bound=Event)
+H = TypeVar("H", bound=Callable[..., None])
 Handler = Callable[[Meters, Event], None]
 
 _HANDLERS: dict[type[Event], Handler] = {}
 
 
-def _maps(kind: type[E]) -> Callable[[Callable[[Meters, E], None]], Callable[[Meters, E], None]]:
-    def note(handler: Callable[[Meters, E], None]) -> Callable[[Meters, E], None]:
+def _maps(kind: type[Event]) -> Callable[[H], H]:
+    def note(handler: H) -> H:
         _HANDLERS[kind] = cast(Handler, handler)
         return handler
 
@@ -102,8 +102,9 @@ def _elected(meters: Meters, event: queue.PlannerElected) -> None:
     meters.show("planner_leader", 1)
 
 
+@_maps(queue.PlannerLeft)
 @_maps(queue.PlannerLost)
-def _place_lost(meters: Meters, event: queue.PlannerLost) -> None:
+def _place_lost(meters: Meters, event: queue.PlannerLeft | queue.PlannerLost) -> None:
     """The backlog is told by the planner: one who lost the place knows it no longer, and must not show it."""
     meters.show("planner_leader", 0)
     meters.forget(*_BACKLOG)

@@ -52,6 +52,7 @@ def one_of_each() -> list[Event]:
         http.RequestServed("GET", "/v1/jobs", 200, 0.001),
         http.CredentialRefused("unknown"),
         http.RequestFailed("urn:uuid:1", "/v1/jobs", "ValueError", "trace"),
+        queue.PlannerLeft("n1", 3),
         queue.PlannerLost("n1", 3, "the term ended"),
     ]
 

@@ -1,13 +1,25 @@
 -- The tenant's side, as functions: one round trip a call, the tenant bound by the first statement for this
 -- transaction, and everything after it under the row policies of the caller (SECURITY INVOKER).
 
+-- Bind the tenant for this transaction. A transaction that is bound already stays with its tenant: nothing in it can
+-- go on as another, whatever name a caller passes by mistake.
+CREATE FUNCTION tenantry.bind(p_tenant text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NULLIF(pg_catalog.current_setting('tenantry.tenant_id', true), '') <> p_tenant THEN
+        RAISE EXCEPTION 'this transaction is bound to another tenant than %', p_tenant
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    PERFORM pg_catalog.set_config('tenantry.tenant_id', p_tenant, true);
+END
+$$;
+
 -- The flows for these (target, class, bucket) triples, in their order; made where missing.
 CREATE FUNCTION tenantry.flows_for(p_tenant text, p_targets text[], p_classes smallint[], p_buckets smallint[])
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
     result bigint[];
 BEGIN
-    PERFORM pg_catalog.set_config('tenantry.tenant_id', p_tenant, true);
+    PERFORM tenantry.bind(p_tenant);
     INSERT INTO tenantry.lanes (tenant_id, target)
     SELECT DISTINCT p_tenant, t FROM unnest(p_targets) t ORDER BY 2
     ON CONFLICT DO NOTHING;
@@ -93,7 +105,7 @@ DECLARE
     moment constant timestamptz := clock_timestamp();
     fresh  integer[];
 BEGIN
-    PERFORM pg_catalog.set_config('tenantry.tenant_id', p_tenant, true);
+    PERFORM tenantry.bind(p_tenant);
     refused := ''; ids := p_ids; existing := '{}';
     IF p_keys IS NULL THEN
         IF tenantry.reserve(p_tenant, cardinality(p_ids), p_bound) IS NULL THEN
@@ -155,7 +167,7 @@ DECLARE
     waiting boolean;
     tries   smallint := 0;
 BEGIN
-    PERFORM pg_catalog.set_config('tenantry.tenant_id', p_tenant, true);
+    PERFORM tenantry.bind(p_tenant);
     DELETE FROM tenantry.stored WHERE job_id = p_id RETURNING bulk_id INTO bulk;
     IF FOUND THEN
         INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, bulk_id, ended_at)
@@ -192,6 +204,7 @@ $$;
 
 -- The end of a job frees its idempotency key a day later; see cancel and the worker's settle.
 
-REVOKE ALL ON FUNCTION tenantry.flows_for, tenantry.reserve, tenantry.append, tenantry.submit, tenantry.cancel FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tenantry.flows_for, tenantry.reserve, tenantry.append, tenantry.submit, tenantry.cancel TO tenantry_tenant;
-GRANT EXECUTE ON FUNCTION tenantry.flows_for, tenantry.reserve, tenantry.append TO tenantry_engine;
+REVOKE ALL ON FUNCTION tenantry.bind, tenantry.flows_for, tenantry.reserve, tenantry.append, tenantry.submit, tenantry.cancel FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenantry.bind, tenantry.flows_for, tenantry.reserve, tenantry.append, tenantry.submit, tenantry.cancel
+    TO tenantry_tenant;
+GRANT EXECUTE ON FUNCTION tenantry.bind, tenantry.flows_for, tenantry.reserve, tenantry.append TO tenantry_engine;

@@ -6,8 +6,13 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tenantry_submitter') THEN
         CREATE ROLE tenantry_submitter NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
     END IF;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN
-    NULL; -- another database's migration made it at this moment
+EXCEPTION
+    WHEN duplicate_object OR unique_violation THEN
+        NULL; -- another database's migration made it at this moment
+    WHEN insufficient_privilege THEN
+        RAISE EXCEPTION 'the role tenantry_submitter does not exist, and % may not create roles', current_user
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = 'As a superuser, run: CREATE ROLE tenantry_submitter NOLOGIN; then migrate again.';
 END
 $$;
 GRANT USAGE ON SCHEMA tenantry TO tenantry_submitter;
@@ -59,7 +64,7 @@ CREATE FUNCTION tenantry.submit_bulk(
 DECLARE
     stored_at timestamptz;
 BEGIN
-    PERFORM pg_catalog.set_config('tenantry.tenant_id', p_tenant, true);
+    PERFORM tenantry.bind(p_tenant);
     INSERT INTO tenantry.bulk_sets (bulk_id, tenant_id, total) VALUES (p_bulk, p_tenant, cardinality(p_ids))
     RETURNING created_at INTO stored_at;
     INSERT INTO tenantry.stored (tenant_id, bulk_id, job_id, target, job_class, bucket, payload, content_type, due_at, cost)
