@@ -19,6 +19,7 @@ from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
 from tenantry.postgres.session import bound
 from tenantry.postgres.statements import statement
+from tenantry.postgres.turns import Turns
 from tenantry.postgres.whole import whole_tables
 from tenantry.queue.admission import body_digest, key_digest, key_reused, over_bound, refuse_keys
 from tenantry.queue.explain import Facts
@@ -44,26 +45,28 @@ class PostgresIntakeStore:
         self._clock, self._randomness = clock, randomness
         self._flows: dict[FlowKey, int] = {}  # flows are never deleted, so an id once read stays true
         self._drains: dict[TenantId, tuple[int, Instant]] = {}
+        self._turns = Turns()  # one tenant's submits wait for one row: let them wait without a connection
 
     async def submit(
         self, tenant: TenantId, jobs: Sequence[NewJob], *, bound: int | None
     ) -> Accepted | Refusal:
         keyed = any(job.idempotency_key is not None for job in jobs)
         ids = self._ids(len(jobs))
-        with translated("submitting"):
-            (row,) = await self._pool.fetch(
-                _SUBMIT,
-                tenant,
-                bound,
-                await self._flow_ids(tenant, jobs),
-                ids,
-                [job.payload for job in jobs],
-                [job.content_type for job in jobs],
-                [job.delay_for for job in jobs],
-                [job.cost for job in jobs],
-                [_key(tenant, job) for job in jobs] if keyed else None,
-                [body_digest(job) for job in jobs] if keyed else None,
-            )
+        async with self._turns.of(tenant):
+            with translated("submitting"):
+                (row,) = await self._pool.fetch(
+                    _SUBMIT,
+                    tenant,
+                    bound,
+                    await self._flow_ids(tenant, jobs),
+                    ids,
+                    [job.payload for job in jobs],
+                    [job.content_type for job in jobs],
+                    [job.delay_for for job in jobs],
+                    [job.cost for job in jobs],
+                    [_key(tenant, job) for job in jobs] if keyed else None,
+                    [body_digest(job) for job in jobs] if keyed else None,
+                )
         if row["refused"]:
             return self._refused(tenant, row, bound, len(jobs))
         self._hints.changed()

@@ -1,18 +1,17 @@
-"""The outside world of the demo, in a process of its own: fifty clients and their targets.
+"""The outside world of the demo: clients and their targets, in processes of their own.
 
-Each client is the product's own, with a real API key, over the real HTTP API. It reads :class:`Go` from
-standard input and writes what it learns to standard output; when standard input closes, it ends.
+One process has the fifty steady clients and the targets, another the burst, so that its sheer size slows no
+target down. Each client is the product's own, with a real API key, over the real HTTP API. A process
+reads :class:`Go` from standard input and writes what it learns to standard output; when standard input
+closes, it ends.
 """
 
 import asyncio
-import sys
 from collections import deque
 from collections.abc import Sequence
 from itertools import cycle, islice
 
-import msgspec
-
-from tenantry.cli.demo.messages import Accepted, Began, Burst, Client, Done, Go, Said
+from tenantry.cli.demo.messages import Accepted, Began, Burst, BurstOrder, Client, Done, Go, hook, order, say
 from tenantry.cli.demo.webhooks import payloads
 from tenantry.cli.eventloop import run
 from tenantry.delivery.client import TenantryClient
@@ -30,7 +29,7 @@ _STEP: Seconds = 0.2
 """A busy client sends what it may this often, as one batch."""
 
 _TELL_EVERY: Seconds = 0.25
-_SMALL = 2_200
+_SMALL = 1_600
 """Bytes: the burst is of small events, so that its size is felt in the queue and not on the wire."""
 
 _PATIENT = Retries(attempts=1_000_000, deadline_for=3_600.0, attempt_for=30.0)
@@ -52,24 +51,26 @@ class Crowd:
 
     async def run(self) -> None:
         """The whole load. Returns when every client has stopped, each after its last answer."""
-        say(Began())
+        say(Began(self._target.url))
         began = self._clock.monotonic()
         telling = asyncio.create_task(self._tell())
         async with asyncio.TaskGroup() as group:
             for place, client in enumerate(self._go.clients):
                 group.create_task(self._steady(client, place))
-            group.create_task(self._burst())
+            if self._go.burst is not None:
+                group.create_task(self._burst(self._go.burst))
             await asyncio.sleep(self._go.seconds - (self._clock.monotonic() - began))
             self._over.set()
         telling.cancel()
         self._tell_now()
-        say(Done(self._target.total))
+        say(Done())
 
     # -- steady clients --------------------------------------------------------------------------------
 
     async def _steady(self, client: Client, place: int) -> None:
         chance, wanted, sent = SeededRandomness(place), 0.0, 0
-        events, target, path = _from(payloads(), place), self._url(client), _path(client)
+        events, path = _from(payloads(), place), hook(client.tenant)
+        target = TargetName(self._target.url + path)
         self._target.at(path).delays(client.answer_for)
         async with self._client(client, Retries()) as door:
             while not self._over.is_set():
@@ -92,26 +93,20 @@ class Crowd:
 
     # -- the burst -------------------------------------------------------------------------------------
 
-    async def _burst(self) -> None:
-        go = self._go
-        client = next(each for each in go.clients if each.tenant == go.burst_tenant)
-        events, target = cycle(payloads(largest=_SMALL)), self._url(client)
-        await self._idle(go.burst_at)
-        async with self._client(client, _PATIENT) as door, asyncio.TaskGroup() as group:
-            for _ in range(go.burst_jobs // go.burst_batch):
-                jobs = [NewJob(target, event) for event in islice(events, go.burst_batch)]
+    async def _burst(self, burst: BurstOrder) -> None:
+        events, target = cycle(payloads(largest=_SMALL)), TargetName(burst.url)
+        await self._idle(burst.at)
+        say(Burst())
+        async with self._client(burst.client, _PATIENT) as door, asyncio.TaskGroup() as group:
+            for _ in range(burst.jobs // burst.batch):
+                jobs = [NewJob(target, event) for event in islice(events, burst.batch)]
                 group.create_task(self._send(door, jobs))
-                await asyncio.sleep(0)  # the targets share this loop: they must not notice
-            say(Burst())
 
     # ---------------------------------------------------------------------------------------------------
 
     def _client(self, client: Client, retries: Retries) -> TenantryClient:
         around = Surroundings(self._clock, SystemRandomness(), self._pause)
         return TenantryClient(self._go.api_url, client.api_key, retries=retries, surroundings=around)
-
-    def _url(self, client: Client) -> TargetName:
-        return TargetName(self._target.url + _path(client))
 
     async def _pause(self, seconds: Seconds) -> None:
         """How a client waits before it comes back. Raises :class:`Over` when it need not any more."""
@@ -143,16 +138,6 @@ class Crowd:
             self._tickets = []
 
 
-def say(said: Said) -> None:
-    """One line on standard output."""
-    sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
-    sys.stdout.buffer.flush()
-
-
-def _path(client: Client) -> str:
-    return f"/hooks/{client.tenant}"
-
-
 def _from(events: tuple[bytes, ...], place: int) -> "cycle[bytes]":
     """The events, for ever; each tenant begins elsewhere."""
     line = deque(events)
@@ -161,15 +146,11 @@ def _from(events: tuple[bytes, ...], place: int) -> "cycle[bytes]":
 
 
 async def main() -> None:
-    lines = asyncio.StreamReader(limit=1 << 20)
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    first = await lines.readline()
-    if not first:
+    go, gone = await order(Go)
+    if go is None:
         return
     async with Target(remember=0) as target:
-        running = asyncio.create_task(Crowd(msgspec.json.decode(first, type=Go), target).run())
-        gone = asyncio.create_task(lines.read())  # nothing more is said: it returns when the pipe closes
+        running = asyncio.create_task(Crowd(go, target).run())
         await asyncio.wait([running, gone], return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             await running

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from tenantry.algorithms.fair_share import cap_slots
 from tenantry.cli.demo.scenario import BURST_JOBS, SLOTS, Member
@@ -62,7 +63,9 @@ class Figures:
     tiers: Mapping[TierName, Group]
     within: Group
     burst: Group
+    fifo_p99: Seconds | None
     before_burst: Seconds | None
+    after_burst: Seconds | None
     jain: float | None
     over_floor: float | None
     measured: int
@@ -116,14 +119,17 @@ def figures(tally: Tally, registry: Registry, books: Books, *, burst: Member, be
         return _group(members, measured, line)
 
     steady = [a for a in accounts if a.member is not burst]
-    within = [a for a in steady if a.member not in measured.always]
+    burst_at = tally.burst_at if tally.burst_at is not None else measured.until
+    within = [a for a in steady if a.member.within]
     return Figures(
         books=books,
         refused=sum(a.refused for a in accounts),
         tiers={tier.name: group(_of(steady, tier.name)) for tier in reversed(registry.tiers)},
         within=group(within),
         burst=group([tally.accounts[burst.tenant]]),
-        before_burst=percentile([w for a in within for at, w in a.waits if at < measured.began], 99),
+        fifo_p99=group(steady).waits.fifo_p99,
+        before_burst=percentile(_waits(within, until=burst_at), 99),
+        after_burst=percentile(_waits(within, since=burst_at), 99),
         jain=measured.jain(),
         over_floor=measured.over_floor(),
         measured=len(measured.always),
@@ -145,7 +151,7 @@ def _group(accounts: Sequence[Account], measured: Measured, line: Report) -> Gro
     total = measured.total or 1.0
     return Group(
         tenants=len(accounts),
-        delivered=sum(a.ended for a in accounts),
+        delivered=sum(a.delivered for a in accounts),
         refused=sum(a.refused for a in accounts),
         waits=Waits(
             percentile(waits, 50), percentile(waits, 99), percentile(lined, 50), percentile(lined, 99)
@@ -153,6 +159,11 @@ def _group(accounts: Sequence[Account], measured: Measured, line: Report) -> Gro
         share=sum(measured.used[name] for name in names) / total,
         entitled=sum(measured.due.get(name, 0.0) for name in names) / total,
     )
+
+
+def _waits(accounts: Sequence[Account], *, since: float = -inf, until: float = inf) -> list[Seconds]:
+    """Of the jobs that started from ``since`` on and before ``until``."""
+    return [wait for a in accounts for at, wait in a.waits if since <= at < until]
 
 
 def _through_fifo(tally: Tally, burst: Member, began: Instant) -> Report:
@@ -171,7 +182,7 @@ def _through_fifo(tally: Tally, burst: Member, began: Instant) -> Report:
         flow = FlowKey(burst.tenant)
         arrivals.append(Arrival(tally.burst_at - began, flow, BURST_JOBS, _usual(account)))
     tenants = [SimTenant(tenant) for tenant in tally.accounts]
-    settings = SimSettings(slots={frozenset({""}): SLOTS}, until=float("inf"))
+    settings = SimSettings(slots={frozenset({""}): SLOTS}, until=inf)
     return simulate(tenants, arrivals, fifo(), settings)
 
 

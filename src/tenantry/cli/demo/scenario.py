@@ -15,36 +15,47 @@ from tenantry.kernel.instant import Seconds
 from tenantry.kernel.randomness import Randomness
 from tenantry.kernel.tenant import TenantId, TierName
 
-SLOTS = 20
+SLOTS = 24
 BURST_JOBS = 20_000
-BURST_BATCH = 50
+BURST_BATCH = 100
 """Jobs a call: a call over the bound is refused whole, so smaller ones find room sooner."""
 
 _BURST_RANK = 30
 _SKEW = 1.5
-_OFFERED: float = 1_200.0
-"""Events a second that all tenants together would send: about three times what the slots can deliver."""
+_OFFERED: float = 1_000.0
+"""Events a second that all tenants together would send: about four times what the slots can deliver."""
 
-_ANSWER_FOR: tuple[Seconds, ...] = (0.040, 0.050, 0.060)
+_ANSWER_FOR: tuple[Seconds, ...] = (0.060, 0.080, 0.100)
 """How long the targets take: three kinds of them, in turns."""
 
-_NAMES = ["acacia", "alder", "almond", "apple", "ash", "aspen", "bamboo", "banyan", "baobab", "beech", "birch", "cacao", "camellia", "cedar", "cherry", "chestnut", "cypress", "elder", "elm", "fig", "fir", "ginkgo", "hawthorn", "hazel", "hickory", "holly", "hornbeam", "ivy", "jasmine", "juniper", "larch", "laurel", "lemon", "lilac", "linden", "magnolia", "mango", "maple", "mulberry", "myrtle", "oak", "olive", "palm", "pear", "pine", "plum", "poplar", "rowan", "spruce", "willow"]
+_NAMES = """
+    acacia alder almond apple ash aspen bamboo banyan baobab beech birch cacao camellia cedar cherry
+    chestnut cypress elder elm fig fir ginkgo hawthorn hazel hickory holly hornbeam ivy jasmine juniper
+    larch laurel lemon lilac linden magnolia mango maple mulberry myrtle oak olive palm pear pine plum
+    poplar rowan spruce willow
+"""
+_WANT_MORE = 14
+"""So many of the head of the line want more than their share; they are of all tiers."""
+
 _TIERS_BY_RANK = (
-    ["critical"] * 2 + ["enterprise"] * 2 + ["standard"] * 4 + ["free"] * 6
-    + ["critical"] * 3 + ["enterprise"] * 8 + ["standard"] * 11 + ["free"] * 14
+    *("critical",) * 2, *("enterprise",) * 2, *("standard",) * 4, *("free",) * 6,
+    *("critical",) * 3, *("enterprise",) * 8, *("standard",) * 11, *("free",) * 14,
 )  # fmt: skip
+_WINDOWS = {"critical": 60, "enterprise": 28, "standard": 22, "free": 20}
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """One tenant. ``rate``: events a second that it would send. ``window``: events that its client keeps in
-    flight at most. ``answer_for``: how long its target takes, in seconds."""
+    flight at most. ``answer_for``: how long its target takes, in seconds. ``within``: it asks for far less
+    than its share."""
 
     tenant: TenantId
     tier: TierName
     rate: float
     window: int
     answer_for: Seconds
+    within: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +75,16 @@ class Timeline:
 
 def members() -> tuple[Member, ...]:
     """The fifty tenants by rank: the first sends most."""
-    parts = [(rank + 1) ** -_SKEW for rank in range(len(_NAMES))]
+    names = _NAMES.split()
+    parts = [(rank + 1) ** -_SKEW for rank in range(len(names))]
     return tuple(
         Member(
-            tenant=TenantId(_NAMES[(rank * 21) % len(_NAMES)]),
+            tenant=TenantId(names[(rank * 21) % len(names)]),
             tier=TierName(_TIERS_BY_RANK[rank]),
             rate=_OFFERED * part / sum(parts),
-            window=20,
+            window=_WINDOWS[_TIERS_BY_RANK[rank]],
             answer_for=_ANSWER_FOR[rank % len(_ANSWER_FOR)],
+            within=rank >= _WANT_MORE,
         )
         for rank, part in enumerate(parts)
     )

@@ -1,4 +1,4 @@
-"""What the node tells, kept per tenant: for the table while it runs, and for the figures at the end.
+"""What the node and the door tell, kept per tenant: for the table while it runs, and for the figures.
 
 The ends of jobs are read from the store's books and not from here: see :mod:`tenantry.cli.demo.show`.
 """
@@ -11,7 +11,7 @@ from tenantry.kernel.clock import Clock
 from tenantry.kernel.events import Event
 from tenantry.kernel.instant import Instant, Seconds
 from tenantry.kernel.tenant import TenantId
-from tenantry.queue.events import JobsAccepted, JobsClaimed, JobsSettled, SubmitRefused
+from tenantry.queue.events import JobsClaimed, JobsSettled
 from tenantry.queue.model import Ending
 
 RECENT: Seconds = 5.0
@@ -28,6 +28,7 @@ class Account:
     refused: int = 0
     started: int = 0
     ended: int = 0
+    delivered: int = 0
     arrivals: list[tuple[Instant, int]] = field(default_factory=list)
     waits: list[tuple[Instant, Seconds]] = field(default_factory=list)
     ends: list[tuple[Instant, Seconds]] = field(default_factory=list)
@@ -56,7 +57,7 @@ class Account:
 
 
 class Tally:
-    """An event sink. ``accounts`` by tenant; one event loop's."""
+    """The node's event sink. ``accounts`` by tenant; one event loop's."""
 
     def __init__(self, everyone: tuple[Member, ...], clock: Clock) -> None:
         self.accounts = {member.tenant: Account(member) for member in everyone}
@@ -68,16 +69,19 @@ class Tally:
 
     def __call__(self, event: Event) -> None:
         match event:
-            case JobsAccepted():
-                self._accept(self.accounts[event.tenant], event.count - event.existing)
-            case SubmitRefused():
-                self.accounts[event.tenant].refused += event.count
             case JobsClaimed():
                 self._claim(event)
             case JobsSettled():
                 self._settle(event)
             case _:
                 return
+
+    def accept(self, tenant: TenantId, count: int) -> None:
+        self.accounts[tenant].accepted += count
+        self.accounts[tenant].arrivals.append((self._clock.monotonic(), count))
+
+    def refuse(self, tenant: TenantId, count: int) -> None:
+        self.accounts[tenant].refused += count
 
     def burst(self) -> None:
         """The burst has come. What its sender submits from now on is part of it."""
@@ -107,10 +111,6 @@ class Tally:
     def unended(self) -> int:
         return sum(account.unended for account in self.accounts.values())
 
-    def _accept(self, account: Account, count: int) -> None:
-        account.accepted += count
-        account.arrivals.append((self._clock.monotonic(), count))
-
     def _claim(self, event: JobsClaimed) -> None:
         now, emptied = self._clock.monotonic(), set[TenantId]()
         for start in event.starts:
@@ -133,4 +133,5 @@ class Tally:
                 account.started -= 1  # in line again, after its delay
                 continue
             account.ended += 1
+            account.delivered += end.ending is Ending.DELIVERED
             account.recent_ends.append(now)

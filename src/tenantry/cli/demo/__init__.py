@@ -1,0 +1,51 @@
+"""``tenantry demo``: the product in a minute, on its own, in a temporary directory.
+
+===================  =====================================================================================
+``scenario``         who the fifty tenants are, and when what happens
+``show``             the minute itself: server, node and crowd up, the load, the books, everything down
+``crew``             the other processes: ``crowd``, the outside world of clients and targets, and ``door``,
+                     the API; ``messages`` is what they and the show say to each other
+``tally``            what the node tells, kept per tenant
+``figures``          what follows from that: shares, percentiles, the same load through one line
+``screen``           the table while it runs; ``summary`` the words at the end, and the JSON
+===================  =====================================================================================
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tenantry.cli.options import command, group
+
+app = group()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """How long, and what is kept of it."""
+
+    seconds: Annotated[
+        float,
+        typer.Option(min=4, max=600, help="How long the load lasts; the rest takes about ten more."),
+    ] = 40.0
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the summary's figures to FILE too.")
+    ] = None
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="No colours; NO_COLOR in the environment does the same.")
+    ] = False
+
+
+@command(app, "demo", DemoOptions)
+def demo(options: DemoOptions) -> None:
+    """Watch fifty tenants share one queue fairly while one of them submits 20,000 jobs at once.
+
+    It starts a PostgreSQL of its own in a temporary directory and ends by itself after about a minute.
+    Ctrl-C ends it earlier. Nothing is left behind, and nothing that is there already is touched.
+    """
+    from tenantry.cli.demo.show import perform
+    from tenantry.cli.eventloop import run
+
+    run(perform(options))
