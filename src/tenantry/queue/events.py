@@ -56,7 +56,7 @@ class JobsFed(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobsCancelled(Event):
-    """Waiting or delayed jobs were cancelled."""
+    """A tenant cancelled ``count`` waiting or delayed jobs; asked again, it is told again."""
 
     tenant: TenantId
     tier: TierName

@@ -9,6 +9,7 @@ from tenantry.config.tiers import SHARED_POOL
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.tenant import identifier
 from tenantry.kernel.verdict import Refusal, Rule
+from tenantry.queue.events import JobsCancelled
 from tenantry.queue.explain import Facts, explain
 from tenantry.queue.model import Accepted, JobId, JobState, NewJob
 from tenantry.web import bodies, parsing, wire
@@ -101,6 +102,9 @@ async def cancel_job(call: Call) -> Answer:
     if state is not JobState.CANCELLED:
         detail = f"The job is {state.value}. Only a job that is waiting or delayed can be cancelled."
         raise refused("not-cancellable", detail, state=state.value)
+    tier = call.services.directory.tier_of(call.tenant)
+    if tier is not None:
+        call.services.events(JobsCancelled(call.tenant, tier.name, 1))
     return Answer(200, wire.JobCancelled(job, state))
 
 
