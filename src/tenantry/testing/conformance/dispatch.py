@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 
@@ -31,9 +32,9 @@ Lengths = Callable[[ClaimedJob], Seconds]
 Endings = Callable[[ClaimedJob], Ending]
 
 
-def tier(name: str, weight: float = 1.0, *, cap: float = 1.0, **options: object) -> Tier:
+def tier(name: str, weight: float = 1.0, *, cap: float = 1.0, **options: Any) -> Tier:
     """A tier without a bound: laws of fairness are shown with what they are about, and nothing else."""
-    return Tier(TierName(name), Weight(weight), cap, **options)  # type: ignore[arg-type]
+    return Tier(TierName(name), Weight(weight), cap, **options)
 
 
 def registry(tiers: Mapping[TenantId, Tier], *, lane_limit: int | None = None) -> Registry:
@@ -48,8 +49,8 @@ def equals(*tenants: TenantId) -> Registry:
     return registry(dict.fromkeys(tenants, tier("equal")))
 
 
-def jobs(count: int, *, target: Target = HOOK, **options: object) -> list[NewJob]:
-    return [replace(NewJob(target, b"{}"), **options) for _ in range(count)]  # type: ignore[arg-type]
+def jobs(count: int, *, target: Target = HOOK, **options: Any) -> list[NewJob]:
+    return [replace(NewJob(target, b"{}"), **options) for _ in range(count)]
 
 
 Open = Callable[[Registry], Awaitable["Dispatch"]]

@@ -1,6 +1,7 @@
 """Who gets how much of the slots: the laws of share, of credit and of cost (F1, F2, F5, F6)."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ class SharingConformance:
         queue = await opened(equals(A, B))
         await queue.node(slots=4)
         for number in range(20):
-            splits: dict[str, dict[str, object]] = {
+            splits: dict[str, dict[str, Any]] = {
                 "targets": {"target": TARGETS[number]},
                 "keys": {"ordering_key": f"key {number}"},
                 "classes": {"target": TARGETS[number], "job_class": JobClass(number % 3)},
