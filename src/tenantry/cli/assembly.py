@@ -245,6 +245,8 @@ async def _start_working(stack: AsyncExitStack, node: Node, loops: Loops) -> Non
     settings, around = node.settings, node.around
     if Role.WORKER not in settings.roles:
         return
+    # Nothing can end without a partition for its outcome: they are made before the first job runs.
+    await PostgresFeederStore(node.database, node.hints).tidy(keep_days=settings.keep_days)
     http = None
     if settings.http:
         delivery = DeliverySettings(connections=max(256, settings.slots), addresses=settings.addresses)
