@@ -28,9 +28,9 @@ def test_there_are_examples_to_run() -> None:
 
 
 @pytest.mark.parametrize("source", [source for _, source in BLOCKS], ids=[place for place, _ in BLOCKS])
-def test_the_example_runs(source: str, tmp_path: Path) -> None:
-    script = tmp_path / "example.py"
+def test_the_example_runs(source: str, server_home: Path) -> None:
+    script = server_home / "example.py"
     script.write_text(source)
     command = [sys.executable, str(script)]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(command, cwd=server_home, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
