@@ -53,7 +53,8 @@ def main() -> int:
     chosen = options()
     environment.ensure()
     names = [chosen.name] if chosen.name else NAMES
-    return 0 if all([uvloop.run(one(name, chosen)) for name in names]) else 1
+    measured = [uvloop.run(one(name, chosen)) for name in names]
+    return 0 if all(measured) else 1
 
 
 if __name__ == "__main__":

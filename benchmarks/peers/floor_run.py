@@ -56,7 +56,7 @@ async def serve(connection: Any, batch: int, tally: protocol.Tally) -> None:
 
 
 async def enqueue(options: protocol.Options) -> None:
-    async with asyncpg.create_pool(options["url"], max_size=options["callers"]) as pool:
+    async with asyncpg.create_pool(options["url"], min_size=1, max_size=8) as pool:
         payload = protocol.PLAIN.encode()
         statement = "INSERT INTO floor_jobs (payload) SELECT unnest($1::bytea[])"
 

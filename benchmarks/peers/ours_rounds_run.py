@@ -36,12 +36,13 @@ async def rounds(options: protocol.Options) -> None:
         memory = PlannerMemory(await store.rebuild(term), product.directory)
         rebuilt_for = time.perf_counter() - began
         memory.set_nodes(await store.nodes(term))
-        costs = [await one_round(memory, (store, worker), term, node) for _ in range(options["rounds"])]
-    protocol.say(per_job=median(costs[WARM_UP:]) * 1e6, rebuilt_for=rebuilt_for)
+        rounds = [await one_round(memory, (store, worker), term, node) for _ in range(options["rounds"])]
+    costs, flows = zip(*rounds[WARM_UP:], strict=True)
+    protocol.say(per_job=median(costs) * 1e6, flows=median(flows), rebuilt_for=rebuilt_for)
 
 
-async def one_round(memory: PlannerMemory, stores: Stores, term: int, node: Node) -> float:
-    """Seconds of the planner a claimed job."""
+async def one_round(memory: PlannerMemory, stores: Stores, term: int, node: Node) -> tuple[float, int]:
+    """Seconds of the planner a claimed job, and how many flows the jobs of the round came from."""
     store, worker = stores
     before = await store.round(term, (), {})
     began = time.perf_counter()
@@ -54,7 +55,7 @@ async def one_round(memory: PlannerMemory, stores: Stores, term: int, node: Node
         raise InvariantBroken(f"a round for {SLOTS} free slots planned {planned.jobs} jobs")
     jobs = await worker.take(node, 15.0)
     await worker.settle(node, [settled(job) for job in jobs])
-    return took / planned.jobs
+    return took / planned.jobs, len(planned.heads)
 
 
 def settled(job: ClaimedJob) -> Settlement:
