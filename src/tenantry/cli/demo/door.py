@@ -2,6 +2,9 @@
 nothing. It reads :class:`Open` from standard input, and says what it accepts and refuses."""
 
 import asyncio
+import os
+import shutil
+from pathlib import Path
 
 from tenantry.cli.assembly import assemble
 from tenantry.cli.demo.messages import In, Open, Opened, Out, order, say
@@ -9,6 +12,7 @@ from tenantry.cli.eventloop import run
 from tenantry.cli.settings import NodeSettings, Role
 from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.events import Event
+from tenantry.postgres.processes import end_servers_in
 from tenantry.postgres.urls import DatabaseUrls
 from tenantry.queue.events import JobsAccepted, SubmitRefused
 
@@ -31,7 +35,18 @@ async def main() -> None:
         if node.api_url is None:
             raise InvariantBroken("a node with the role api serves none")
         say(Opened(node.api_url))
-        await asyncio.shield(gone)
+        await gone
+    if os.getppid() != opening.demo:
+        await asyncio.to_thread(clean_up, Path(opening.home))
+
+
+def clean_up(home: Path) -> None:
+    """What a demo that was killed could not: end its server, remove its directory."""
+    cluster = home / "data" / "cluster"
+    recorded = cluster / "postmaster.pid"
+    if recorded.exists():
+        end_servers_in(cluster, first=int(recorded.read_text().splitlines()[0]))
+    shutil.rmtree(home, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,14 @@ T = TypeVar("T")
 
 
 class Open(msgspec.Struct, frozen=True, tag="open"):
-    """To the door: serve the API on the database of the superuser's URL ``admin``, until the pipe closes."""
+    """To the door: serve the API on the database of the superuser's URL ``admin``, until the pipe closes.
+
+    ``home``: the temporary directory. ``demo``: the process id of the demo; when that is gone without having
+    cleaned up, the door does."""
 
     admin: str
+    home: str
+    demo: int
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened"):

@@ -22,8 +22,8 @@ BURST_BATCH = 100
 
 _BURST_RANK = 30
 _SKEW = 1.5
-_OFFERED: float = 1_000.0
-"""Events a second that all tenants together would send: about four times what the slots can deliver."""
+_OFFERED: float = 800.0
+"""Events a second that all tenants together would send: about three times what the slots can deliver."""
 
 _ANSWER_FOR: tuple[Seconds, ...] = (0.060, 0.080, 0.100)
 """How long the targets take: three kinds of them, in turns."""
@@ -34,14 +34,14 @@ _NAMES = """
     larch laurel lemon lilac linden magnolia mango maple mulberry myrtle oak olive palm pear pine plum
     poplar rowan spruce willow
 """
-_WANT_MORE = 14
+_WANT_MORE = 12
 """So many of the head of the line want more than their share; they are of all tiers."""
 
 _TIERS_BY_RANK = (
-    *("critical",) * 2, *("enterprise",) * 2, *("standard",) * 4, *("free",) * 6,
-    *("critical",) * 3, *("enterprise",) * 8, *("standard",) * 11, *("free",) * 14,
+    *("critical",) * 2, *("enterprise",) * 1, *("standard",) * 3, *("free",) * 6,
+    *("critical",) * 3, *("enterprise",) * 9, *("standard",) * 12, *("free",) * 14,
 )  # fmt: skip
-_WINDOWS = {"critical": 60, "enterprise": 28, "standard": 22, "free": 20}
+_WINDOWS = {"critical": 48, "enterprise": 32, "standard": 22, "free": 16}
 
 
 @dataclass(frozen=True, slots=True)

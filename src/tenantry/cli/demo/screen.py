@@ -204,7 +204,8 @@ def _row(name: str, accounts: list[Account]) -> Iterable[str]:
 
 
 def _foot(view: View) -> Text:
-    return Text(f"  {view.story()}", BURST if view.bursting else "dim")
+    text = Text(f"  {view.story()}\n", BURST if view.bursting else "")
+    return text.append("  below share: tenants of all tiers that ask for less than their share", "dim")
 
 
 def _rate(accounts: Iterable[Account]) -> float:

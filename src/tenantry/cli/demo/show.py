@@ -1,6 +1,7 @@
 """The minute itself: everything up, the load, the books, everything down, however it ends."""
 
 import asyncio
+import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -86,14 +87,14 @@ async def _show(options: "DemoOptions") -> Figures:
     tally, whole = Tally(everyone, clock), registry(everyone, SystemRandomness())
     stage = Stage(everyone, whole, tally, clock, Timeline.of(options.seconds))
     with screen(options) as seen:
-        seen.note("starting PostgreSQL in a temporary directory, a node with all roles, and 50 clients")
+        seen.note("starting PostgreSQL in a temporary directory, a node, and 50 clients")
         with _home() as home:
             async with crew() as hands, assemble(_settings(home), events=tally) as node, hands.here():
                 await stage.prepare(node)
                 began = clock.monotonic()
                 async with stage.watched(seen):
-                    await stage.load(hands, node.urls.admin)
-                seen.note("reading the books, and putting the same load through one line for all")
+                    await stage.load(hands, Open(node.urls.admin, str(home.parent), os.getpid()))
+                seen.note("reading the books; the same load through one line for all")
                 books = await stage.books(node)
                 return await asyncio.to_thread(
                     figures, tally, whole, books, burst=burster(everyone), began=began
@@ -124,11 +125,11 @@ class Stage:
                 member.tenant, key.text, member.rate, member.window, member.answer_for
             )
 
-    async def load(self, hands: Crew, admin: str) -> None:
+    async def load(self, hands: Crew, opening: Open) -> None:
         """Until the last client has stopped; the door is heard on until the crew leaves."""
         opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as group:
-            hearing = group.create_task(self._door(hands.door, admin, opened))
+            hearing = group.create_task(self._door(hands.door, opening, opened))
             go = Go(await opened, self.timeline.seconds, clients=list(self.clients.values()))
             bursting = None
             async for said in hands.steady.begin(go, SAID):
@@ -142,8 +143,8 @@ class Stage:
             await self.drained()
             hearing.cancel()
 
-    async def _door(self, door: Hand, admin: str, opened: "asyncio.Future[str]") -> None:
-        async for said in door.begin(Open(admin), DOOR_SAID):
+    async def _door(self, door: Hand, opening: Open, opened: "asyncio.Future[str]") -> None:
+        async for said in door.begin(opening, DOOR_SAID):
             match said:
                 case Opened():
                     opened.set_result(said.url)
