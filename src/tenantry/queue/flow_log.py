@@ -22,25 +22,37 @@ class FlowLog:
     by then; one put back at the front starts next.
     """
 
-    __slots__ = ("_arrivals", "_returned", "_skipped", "head", "tail")
+    __slots__ = ("_arrivals", "_early", "_returned", "_skipped", "head", "tail")
 
     def __init__(self, head: int = 1, tail: int = 0, waiting_since: Timestamp | None = None) -> None:
         self.head, self.tail = head, tail
         self._skipped: set[int] = set()
+        self._early: set[int] = set()  # skipped before their submit was heard of
         self._returned: deque[tuple[int, Seq, int]] = deque()  # (after this seq, seq, attempts)
         self._arrivals: deque[tuple[int, Timestamp]] = deque()  # (last seq, when it came)
         if waiting_since is not None:
             self._arrivals.append((tail, waiting_since))
 
-    def append(self, count: int, at: Timestamp) -> None:
-        """``count`` jobs were submitted."""
+    def append(self, count: int, at: Timestamp) -> int:
+        """``count`` jobs were submitted. How many of them are in line: all but those skipped beforehand."""
         self.tail += count
         if self._arrivals and at - self._arrivals[-1][1] < _COALESCED_FOR:
             at = self._arrivals.pop()[1]
         self._arrivals.append((self.tail, at))
+        return count - (self._meet_early() if self._early else 0)
+
+    def _meet_early(self) -> int:
+        met = {seq for seq in self._early if seq <= self.tail}
+        self._early -= met
+        self._skipped |= met
+        return len(met)
 
     def skip(self, seq: Seq) -> bool:
-        """Take ``seq`` out of the line. False when its place has passed: then it is not in line here."""
+        """Take ``seq`` out of the line. False when it is not in line here: its place has passed, or is yet to
+        come (submits of one flow may be heard of out of order) and will be passed over."""
+        if seq > self.tail:
+            self._early.add(seq)
+            return False
         if self.head <= seq <= self.tail and seq not in self._skipped:
             self._skipped.add(seq)
             return True

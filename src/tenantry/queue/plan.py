@@ -305,8 +305,7 @@ class PlannerMemory:
 
     def _submitted(self, change: Submitted, now: Timestamp) -> None:
         flow = self._flows[change.flow]
-        flow.log.append(change.count, now)
-        flow.rule.add(change.flow, change.count, cost=change.cost)
+        flow.rule.add(change.flow, flow.log.append(change.count, now), cost=change.cost)
 
     def _left(self, change: Left, now: Timestamp) -> None:
         running = self._running.pop((change.flow, change.seq), None)
