@@ -3,10 +3,10 @@
 import json
 
 import pytest
-
 from benchmarks.docs import filled
 from benchmarks.figures import (
     BEST,
+    NONE,
     Goal,
     Measured,
     as_json,
@@ -20,7 +20,7 @@ from benchmarks.figures import (
 from benchmarks.report import markdown
 
 
-def measured(goal: Goal = Goal(), better: str = "higher", **runs: list[float]) -> Measured:
+def measured(goal: Goal = NONE, better: str = "higher", **runs: list[float]) -> Measured:
     return Measured("a claim", "jobs/s", better, goal, runs)  # type: ignore[arg-type]
 
 
