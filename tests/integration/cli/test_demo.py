@@ -1,17 +1,22 @@
 """The demo as a newcomer runs it: in a process, short, and gone without a trace however it ends."""
 
 import asyncio
+import fcntl
 import json
+import os
+import pty
+import re
 import signal
+import struct
 import subprocess
-import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
-from cli_processes import bare_environment
+from cli_processes import TENANTRY, bare_environment
 
 from tenantry.kernel.randomness import SystemRandomness
 from tenantry.postgres.database import Database
@@ -30,7 +35,7 @@ class Demo:
         self.home = home
         environment = {**bare_environment(), "TMPDIR": str(home), "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tenantry.cli.main", "demo", *arguments],
+            [*TENANTRY, "demo", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -124,6 +129,33 @@ def test_the_other_processes_clean_up_after_a_demo_that_was_killed(start):
     _, alive = psutil.wait_procs(processes, timeout=WITHIN)
     assert alive == []
     assert demo.leftovers() == ([], [])
+
+
+def test_on_a_terminal_it_is_one_table_that_is_drawn_anew_and_no_color_is_kept(server_home: Path):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 32, 80, 0, 0))
+    environment = {
+        **bare_environment(),
+        "TMPDIR": str(server_home),
+        "TERM": "xterm-256color",
+        "NO_COLOR": "1",
+    }
+    process = subprocess.Popen([*TENANTRY, "demo", "--seconds", "4"], stdout=theirs, env=environment)
+    os.close(theirs)
+    shown = b"".join(_read(ours)).decode()
+    os.close(ours)
+    assert process.wait(WITHIN) == 0
+    assert shown.count("50 tenants") > 5, "the table is drawn again and again"
+    assert "delivered/s" in shown and "below share" in shown and "next: tenantry up" in shown
+    assert not re.search(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|38)[;m]", shown), "no colours"
+
+
+def _read(descriptor: int) -> Iterator[bytes]:
+    while True:
+        try:
+            yield os.read(descriptor, 65_536)
+        except OSError:  # so a terminal says that nobody writes any more
+            return
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_starts(start, tmp_path):

@@ -144,12 +144,13 @@ def line(view: View) -> str:
 
 
 def duration(seconds: Seconds | None) -> str:
-    """``24 ms``, ``1.31 s``, ``48.2 s``."""
+    """Three digits: ``24 ms``, ``1.31 s``, ``48.2 s``, ``131 s``."""
     if seconds is None:
         return "–"
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    digits = 2 if seconds < 9.995 else 1 if seconds < 99.95 else 0
+    return f"{seconds:,.{digits}f} s"
 
 
 def _title() -> Text:

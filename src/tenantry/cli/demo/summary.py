@@ -63,7 +63,7 @@ def print_summary(console: Console, found: Figures, burst: Member) -> None:
         console.print(_named(name, sentence, width=25))
 
 
-_HEADINGS = ("\ndelivered", "wait\np50", "\np99", "FIFO\np50", "\np99", "share\ngot", "of slots\ndue")
+_HEADINGS = ("\ndelivered", "wait\np50", "\np99", "FIFO\np50", "\np99", "share\ngot", "\ndue")
 
 
 def _table(found: Figures, burst: Member) -> Table:
