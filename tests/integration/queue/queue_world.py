@@ -160,8 +160,12 @@ async def running(
     name: str = "node",
     settings: WorkerSettings = SETTINGS,
     clock: Clock | None = None,
+    plans: bool = True,
 ) -> AsyncIterator[Running]:
-    """A planner, a worker and a feeder over ``queue`` until the block ends; then as a crash would end them."""
+    """A planner, a worker and a feeder over ``queue`` for a block; then they end as a crash would end them.
+
+    ``plans``: the planner's place is free for it; another holds it otherwise.
+    """
     told, time, chance = Told(), clock or SystemClock(), SystemRandomness()
     around = Surroundings(queue.directory, time, chance, told)
     planner = Planner(queue.planner, queue.directory, holder=name, clock=time, events=told)
@@ -170,7 +174,8 @@ async def running(
     loops = {"planner": planner.run, "worker": worker.run, "feeder": feeder.run}
     tasks = {loop: asyncio.create_task(run(), name=loop) for loop, run in loops.items()}
     try:
-        await told.until(PlannerElected)
+        if plans:
+            await told.until(PlannerElected)
         await told.until(NodeJoined)
         yield Running(worker, told, tasks)
     finally:
