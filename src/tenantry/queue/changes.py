@@ -54,8 +54,9 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A job left its claim. ``busy_for``: the slot-seconds it used, or None when nobody can say (its worker
-    is gone); ``deferred``: where it waits now, or None when it has ended."""
+    """A job left its claim. ``busy_for``: how long its worker says it ran, or None when nobody can say (its
+    worker is gone): a lane does not learn from such a one. ``deferred``: where it waits now, or None when
+    it has ended."""
 
     flow: FlowId
     seq: Seq

@@ -310,7 +310,11 @@ class PlannerMemory:
     def _left(self, change: Left, now: Timestamp) -> None:
         running = self._running.pop((change.flow, change.seq), None)
         if running is not None:
-            running.rule.settle(running.charge, change.busy_for, now)
+            # Charged is what the slot was held for, by this clock alone. What a running job is charged
+            # meanwhile is the same measure, so that nothing is charged and given back (that would lift V and
+            # starve whoever comes in between), and no report of a worker moves a share.
+            held = max(0.0, now - running.charge.started_at)
+            running.rule.settle(running.charge, None if change.busy_for is None else held, now)
             self._free_slot(running.node)
         if change.deferred is not None:
             self._defer(change.deferred)
