@@ -37,6 +37,7 @@ check: $(STAMP)
 	$(BIN)/python tests/sizes.py
 
 pytest: $(STAMP)
+	@sh tests/install_servers.sh
 	$(BIN)/pytest -q $(ARGS)
 
 bench: $(STAMP)  ## every benchmark, or one: NAME=queue; QUICK=1 for a short run
