@@ -61,7 +61,7 @@ class Handlers:
         if threads < 1:
             raise InvalidValue("handlers.threads", threads, "an integer >= 1")
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="tenantry-handler")
-        self._by_name: dict[str, Handler] = {}
+        self._by_name: dict[str, tuple[Handler, bool]] = {}
 
     def register(self, name: str) -> Callable[[_H], _H]:
         """A decorator that makes a callable the target ``handler:NAME``. It returns the callable unchanged.
@@ -76,7 +76,7 @@ class Handlers:
         def keep(handler: _H) -> _H:
             if not callable(handler):
                 raise InvalidValue(f"handler {name}", handler, "a callable that takes the job")
-            self._by_name[name] = handler
+            self._by_name[name] = (handler, _is_async(handler))
             return handler
 
         return keep
@@ -93,11 +93,11 @@ class Handlers:
         handler keeps its slot until it returns, however long, since giving the job to another would make two
         live attempts of it. It should keep timeouts of its own.
         """
-        handler = self._by_name.get(name)
-        if handler is None:
+        found = self._by_name.get(name)
+        if found is None:
             return Outcome("unknown_handler", excerpt=excerpt_of(f"no handler {name!r} on this node"))
         try:
-            return await self._called(handler, job, settings.timeout_for)
+            return await self._called(*found, job, settings.timeout_for)
         except RetryLater as later:
             return Outcome("retry_later", retry_after=later.seconds, excerpt=excerpt_of(later.why))
         except Reject as rejection:
@@ -113,8 +113,10 @@ class Handlers:
         """Lets no more plain handlers start. Those that run go on to their end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _called(self, handler: Handler, job: ClaimedJob, timeout_for: Seconds) -> Outcome:
-        work = handler(job) if _is_async(handler) else await self._in_thread(handler, job)
+    async def _called(
+        self, handler: Handler, is_async: bool, job: ClaimedJob, timeout_for: Seconds
+    ) -> Outcome:
+        work = handler(job) if is_async else await self._in_thread(handler, job)
         if not inspect.isawaitable(work):
             return Outcome("ok")
         try:

@@ -9,7 +9,7 @@ Source of the statuses: Standard Webhooks 1.0.0, "Delivery success and failure".
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -119,7 +119,7 @@ class Outcome:
 
     def lasting(self, busy_for: Seconds) -> "Outcome":
         """The same outcome with the time it took; less than nothing counts as nothing."""
-        return replace(self, busy_for=max(0.0, busy_for))
+        return Outcome(self.error_class, self.status, self.retry_after, self.excerpt, max(0.0, busy_for))
 
 
 def class_of_status(status: int) -> str:

@@ -118,7 +118,7 @@ class PostgresPlannerStore:
         with translated("planning"):
             rows = await self._pool.fetch(
                 statement("planner/round"), term, above, START_LEASE, *_claim_arrays(claims), *_heads(heads),
-                self._wake(claims),
+                self._hints.claimed([claim.node for claim in claims]),
             )  # fmt: skip
             if not rows:
                 self._lost(term)
@@ -144,13 +144,6 @@ class PostgresPlannerStore:
             for r in rows
             if r["node_id"] is not None
         )
-
-    def _wake(self, claims: Sequence[ClaimPlan]) -> str:
-        """Wake this process's worker at once, and name the nodes for the others."""
-        if not claims:
-            return ""
-        self._hints.claims.set()
-        return "claims"
 
     async def _changes(self, rows: Sequence[Row]) -> list[Change]:
         self._above = max(self._above, rows[-1]["change_id"])

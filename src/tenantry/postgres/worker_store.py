@@ -45,6 +45,7 @@ class PostgresWorkerStore:
             incarnation = await self._control.fetchval(
                 statement("worker/register"), node, pool, slots, sorted(kinds)
             )
+        self._hints.node = node
         self._hints.changed()
         return Node(node, incarnation, pool, slots, frozenset(kinds))
 

@@ -1,5 +1,6 @@
 """Which event moves which metric: one short function an event, and the table that finds it."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar, cast
@@ -25,8 +26,11 @@ def _maps(kind: type[Event]) -> Callable[[H], H]:
     return note
 
 
+_CLASS_LABELS = {job_class: job_class.name.lower() for job_class in JobClass}
+
+
 def class_label(job_class: JobClass) -> str:
-    return job_class.name.lower()
+    return _CLASS_LABELS[job_class]
 
 
 def error_label(error_class: str) -> str:
@@ -73,18 +77,23 @@ def _claimed(meters: Meters, event: queue.JobsClaimed) -> None:
 def _settled(meters: Meters, event: queue.JobsSettled) -> None:
     meters.observe("settle_seconds", event.took_for)
     meters.count("settles_lost_total", event.lost)
+    for (tier, job_class, ending), count in Counter(map(_way_of_ending, event.ends)).items():
+        meters.count("attempts_total", count, tier, class_label(job_class), ending.value)
     for end in event.ends:
         _ended(meters, end)
 
 
+def _way_of_ending(end: queue.JobEnd) -> tuple[str, JobClass, Ending]:
+    return end.tier, end.job_class, end.ending
+
+
 def _ended(meters: Meters, end: queue.JobEnd) -> None:
-    job_class = class_label(end.job_class)
-    meters.count("attempts_total", 1, end.tier, job_class, end.ending.value)
-    meters.observe("attempt_seconds", end.busy_for, end.tier, job_class)
+    meters.observe("attempt_seconds", end.busy_for, end.tier, class_label(end.job_class))
     if end.ending in {Ending.RETRY, Ending.DEAD}:
         meters.count("attempt_failures_total", 1, end.tier, error_label(end.error_class))
-    meters.count_tenant("tenant_attempts_total", end.tenant, 1, end.ending.value)
-    meters.count_tenant("tenant_busy_seconds_total", end.tenant, end.busy_for)
+    if meters.per_tenant:
+        meters.count_tenant("tenant_attempts_total", end.tenant, 1, end.ending.value)
+        meters.count_tenant("tenant_busy_seconds_total", end.tenant, end.busy_for)
 
 
 @_maps(queue.JobsReclaimed)

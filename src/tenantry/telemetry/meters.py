@@ -108,11 +108,14 @@ class Meters:
 
     def __init__(self, *, per_tenant: bool = False, most_tenants: int = MOST_TENANTS) -> None:
         self.registry = CollectorRegistry()
-        self._per_tenant, self._most_tenants = per_tenant, max(1, most_tenants)
+        self.per_tenant, self._most_tenants = per_tenant, max(1, most_tenants)
         self._tenants: set[TenantId] = set()
         wanted = METRICS + (TENANT_METRICS if per_tenant else ())
         self._counters = {m.name: _counter(m, self.registry) for m in wanted if m.kind == "counter"}
         self._gauges = {m.name: _gauge(m, self.registry) for m in wanted if m.kind == "gauge"}
+        # Series once found are kept: labels are closed sets, and finding one again costs more than counting.
+        self._counted: dict[tuple[str, ...], Counter] = {}
+        self._observed: dict[tuple[str, ...], Histogram] = {}
         self._histograms = {m.name: _histogram(m, self.registry) for m in wanted if m.kind == "histogram"}
 
     def exposition(self) -> tuple[bytes, str]:
@@ -120,12 +123,20 @@ class Meters:
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
     def count(self, name: str, amount: float, *labels: str) -> None:
-        metric = self._counters[name]
-        (metric.labels(*labels) if labels else metric).inc(amount)
+        key = (name, *labels)
+        series = self._counted.get(key)
+        if series is None:
+            metric = self._counters[name]
+            series = self._counted[key] = metric.labels(*labels) if labels else metric
+        series.inc(amount)
 
     def observe(self, name: str, value: Seconds, *labels: str) -> None:
-        metric = self._histograms[name]
-        (metric.labels(*labels) if labels else metric).observe(value)
+        key = (name, *labels)
+        series = self._observed.get(key)
+        if series is None:
+            metric = self._histograms[name]
+            series = self._observed[key] = metric.labels(*labels) if labels else metric
+        series.observe(value)
 
     def show(self, name: str, value: float, *labels: str) -> None:
         metric = self._gauges[name]
@@ -138,7 +149,7 @@ class Meters:
 
     def count_tenant(self, name: str, tenant: TenantId, amount: float, *labels: str) -> None:
         """Count under the tenant's own name, or under ``other`` once the names are used up."""
-        if self._per_tenant and amount > 0:
+        if self.per_tenant and amount > 0:
             self.count(name, amount, self._named(tenant), *labels)
 
     def _named(self, tenant: TenantId) -> str:

@@ -4,7 +4,7 @@
 --  $8..$10 the jobs: flow, seq, attempts
 --  $11,$12 deferred jobs among them: flow, seq
 --  $13,$14 flows that moved: flow, head
---  $15     whom to wake: '' for nobody
+--  $15     which nodes of other processes to wake: '' for none
 WITH place AS MATERIALIZED (
     -- The share lock makes a taking of the place wait for this statement, and this statement for a taking.
     SELECT term FROM tenantry.place WHERE term = $1 AND expires_at > clock_timestamp() FOR SHARE
