@@ -35,13 +35,20 @@ def told(favoured: float = 1.0, *, seconds: int = 40) -> tuple[Tally, Figures]:
         tally.accept(member.tenant, 10_000)
     tally.burst()
     tally.refuse(BURST.tenant, 19_800)
+
+    def starts(member, jobs):
+        tally(JobsClaimed(NODE, (Start(member.tenant, member.tier, LIVE, 0.5),) * jobs))
+
+    def ends(member, jobs):
+        tally(JobsSettled(NODE, (end_of(member),) * jobs, 0.001))
+
     tally.measure()
     for _ in range(seconds):
-        clock.advance(1.0)
-        for place, member in enumerate(EVERYONE):
-            jobs = int(WEIGHT[member.tier] * (favoured if place == 0 else 1))
-            tally(JobsClaimed(NODE, (Start(member.tenant, member.tier, LIVE, 0.5),) * jobs))
-            tally(JobsSettled(NODE, (end_of(member),) * jobs, 0.001))
+        for each in (starts, ends):
+            for place, member in enumerate(EVERYONE):
+                each(member, int(WEIGHT[member.tier] * (favoured if place == 0 else 1)))
+            clock.advance(0.08)
+        clock.advance(0.84)
         tally.look()
     clock.advance(0.5)
     tally.stop_measuring()

@@ -80,14 +80,11 @@ class Measured:
         self.began, self.until = tally.measured_from or Instant(0.0), tally.measured_until or Instant(0.0)
         self.lasted = self.until - self.began
         accounts = tally.accounts.values()
-        self.used = {a.member.tenant: self._used(a) for a in accounts}
+        self.used = {a.member.tenant: max(0.0, a.used) for a in accounts}
         self.total = sum(self.used.values())
         self.always = [a.member for a in accounts if a.always_waiting and self.used[a.member.tenant]]
         self.due = self._due(accounts, registry)
         self.floor = registry.floor * _mean(1 / max(1, n) for n in tally.eligible)
-
-    def _used(self, account: Account) -> Seconds:
-        return sum(busy for at, busy in account.ends if self.began <= at < self.until)
 
     def _due(self, accounts: Iterable[Account], registry: Registry) -> dict[str, float]:
         """Whoever did not always wait got what it asked for; the others share the rest, up to their caps."""

@@ -26,7 +26,7 @@ _OFFERED: float = 800.0
 """Events a second that all tenants together would send: about three times what the slots can deliver."""
 
 _ANSWER_FOR: tuple[Seconds, ...] = (0.060, 0.080, 0.100)
-"""How long the targets take: three kinds of them, in turns."""
+"""How long targets take: three kinds of them, in turns, for the head of the line; the first for the rest."""
 
 _NAMES = """
     acacia alder almond apple ash aspen bamboo banyan baobab beech birch cacao camellia cedar cherry
@@ -41,7 +41,7 @@ _TIERS_BY_RANK = (
     *("critical",) * 2, *("enterprise",) * 1, *("standard",) * 3, *("free",) * 6,
     *("critical",) * 3, *("enterprise",) * 9, *("standard",) * 12, *("free",) * 14,
 )  # fmt: skip
-_WINDOWS = {"critical": 48, "enterprise": 32, "standard": 22, "free": 16}
+_WINDOWS = {"critical": 64, "enterprise": 32, "standard": 22, "free": 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def members() -> tuple[Member, ...]:
             tier=TierName(_TIERS_BY_RANK[rank]),
             rate=_OFFERED * part / sum(parts),
             window=_WINDOWS[_TIERS_BY_RANK[rank]],
-            answer_for=_ANSWER_FOR[rank % len(_ANSWER_FOR)],
+            answer_for=_ANSWER_FOR[rank % len(_ANSWER_FOR) if rank < _WANT_MORE else 0],
             within=rank >= _WANT_MORE,
         )
         for rank, part in enumerate(parts)

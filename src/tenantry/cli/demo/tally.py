@@ -20,8 +20,9 @@ RECENT: Seconds = 5.0
 
 @dataclass(slots=True)
 class Account:
-    """One tenant. ``waits``: of each started job, with the instant of its start. ``ends``: of each
-    delivered one, with its slot-seconds. ``arrivals``: instants and counts of accepted jobs."""
+    """One tenant. ``waits``: of each started job, with the instant of its start. ``ends``: of each attempt,
+    with how long its target took. ``arrivals``: instants and counts of accepted jobs. ``held``: slot-seconds
+    from claims to settles up to the instant ``held_until``; ``used``: those of the measured time."""
 
     member: Member
     accepted: int = 0
@@ -35,6 +36,9 @@ class Account:
     recent_waits: deque[tuple[Instant, Seconds]] = field(default_factory=deque)
     recent_ends: deque[Instant] = field(default_factory=deque)
     always_waiting: bool = True
+    held: Seconds = 0.0
+    held_until: Instant = Instant(0.0)  # noqa: RUF009 - a NewType: the number itself
+    used: Seconds = 0.0
 
     @property
     def waiting(self) -> int:
@@ -48,6 +52,11 @@ class Account:
     @property
     def unended(self) -> int:
         return self.accepted - self.ended
+
+    def hold(self, now: Instant) -> None:
+        """Counts what its running jobs have held since the last time."""
+        self.held += self.running * (now - self.held_until)
+        self.held_until = now
 
     def forget(self, before: Instant) -> None:
         while self.recent_waits and self.recent_waits[0][0] < before:
@@ -89,12 +98,17 @@ class Tally:
 
     def measure(self) -> None:
         """From now on shares are measured."""
-        self.measured_from = self._clock.monotonic()
+        self.measured_from = now = self._clock.monotonic()
         for account in self.accounts.values():
+            account.hold(now)
+            account.used = -account.held
             account.always_waiting = account.waiting > 0
 
     def stop_measuring(self) -> None:
-        self.measured_until = self._clock.monotonic()
+        self.measured_until = now = self._clock.monotonic()
+        for account in self.accounts.values():
+            account.hold(now)
+            account.used += account.held
 
     @property
     def measuring(self) -> bool:
@@ -115,6 +129,7 @@ class Tally:
         now, emptied = self._clock.monotonic(), set[TenantId]()
         for start in event.starts:
             account = self.accounts[start.tenant]
+            account.hold(now)
             account.started += 1
             account.waits.append((now, start.waited_for))
             account.recent_waits.append((now, start.waited_for))
@@ -128,6 +143,7 @@ class Tally:
         now = self._clock.monotonic()
         for end in event.ends:
             account = self.accounts[end.tenant]
+            account.hold(now)
             account.ends.append((now, end.busy_for))
             if end.ending in (Ending.RETRY, Ending.RELEASED):
                 account.started -= 1  # in line again, after its delay
