@@ -45,11 +45,13 @@ class Hints:
             if self._sending is None:
                 self._sending = asyncio.create_task(self._notify(), name="tenantry-notify")
 
-    def claimed(self, nodes: Collection[str]) -> str:
-        """Wake the worker of this process if it is one of ``nodes``; what to notify the others with, '' for
-        nothing."""
+    def claimed(self, nodes: Collection[str]) -> None:
+        """Claims for ``nodes`` are committed: wake the worker of this process if it is one of them."""
         if self.node in nodes:
             self.claims.set()
+
+    def payload(self, nodes: Collection[str]) -> str:
+        """What to notify other processes with when claims for ``nodes`` commit; '' for nothing."""
         others = _BETWEEN.join(node for node in nodes if node != self.node)
         return others if len(others.encode()) <= _LONGEST_PAYLOAD else EVERYONE
 

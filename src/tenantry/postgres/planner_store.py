@@ -115,13 +115,15 @@ class PostgresPlannerStore:
     async def round(self, term: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]) -> Round:
         self._rounds += 1
         above = 0 if self._rounds % _SWEEP_EVERY == 0 else self._above
+        nodes = [claim.node for claim in claims]
         with translated("planning"):
             rows = await self._pool.fetch(
                 statement("planner/round"), term, above, START_LEASE, *_claim_arrays(claims), *_heads(heads),
-                self._hints.claimed([claim.node for claim in claims]),
+                self._hints.payload(nodes),
             )  # fmt: skip
             if not rows:
                 self._lost(term)
+            self._hints.claimed(nodes)
             now = as_timestamp(rows[0]["moment"])
             heard = [row for row in rows if row["change_id"] is not None]
             changes = await self._changes(heard) if heard else ()
