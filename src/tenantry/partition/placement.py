@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from tenantry.algorithms.jump_hash import jump
-from tenantry.algorithms.rendezvous import SEPARATOR, Candidates
+from tenantry.algorithms.rendezvous import Candidates
 from tenantry.kernel.errors import InvalidValue
 from tenantry.partition.model import Layout
 from tenantry.partition.spread import History, place_of
 
-_Places = tuple[tuple[int, ...], bool]
-"""A tenant's partitions, best first, and whether its slots are jump slots."""
+_Places = tuple[tuple[int, ...], int, bool]
+"""A tenant's partitions, best first; their number; whether its slots are jump slots."""
 
 _LONGEST_KEPT = 255  # characters; a longer id is ranked anew each time, so that memory stays bounded in bytes
-_from_bytes = int.from_bytes
+_from_bytes = int.from_bytes  # big-endian, as stable_hash; written out below, where a call would cost a tenth
 
 
 class _Epoch:
@@ -35,7 +35,7 @@ class _Epoch:
         self._aged: dict[str, _Places] = {}
         self._most = max(1, most // 2)
         self._all, self._rest = Candidates.of(layout.apart()), Candidates.of(layout.shared())
-        self._one: dict[_Places, _Places] = {}
+        self._one: dict[int, _Places] = {}
 
     def places(self, tenant: str) -> _Places:
         """What :attr:`young` has no entry for."""
@@ -48,14 +48,18 @@ class _Epoch:
 
     def _ranked(self, tenant: str) -> _Places:
         layout = self.layout
-        if tenant in layout.pins:
-            return tuple(layout.pins[tenant]), layout.slots_of(tenant) == "jump"  # type: ignore[arg-type]
+        jumps = layout.slots_of(tenant) == "jump"
+        pinned = layout.pins.get(tenant)
+        if pinned is not None:
+            partitions = tuple(int(each) for each in pinned)
+            return partitions, len(partitions), jumps
         hot = tenant in layout.spreads
         count = layout.spread_of(tenant) if hot else layout.default_spread
-        ranked = (self._all if hot else self._rest).first(_text("tenant", tenant), count)
-        found = ranked, len(ranked) > 1 and layout.slots_of(tenant) == "jump"
+        partitions = (self._all if hot else self._rest).first(_text("tenant", tenant), count)
+        if len(partitions) > 1:
+            return partitions, len(partitions), jumps
         # tenants of one partition share its record: a million of them cost their keys, no more
-        return self._one.setdefault(found, found) if len(ranked) == 1 else found
+        return self._one.setdefault(partitions[0], (partitions, 1, False))
 
     def _keep(self, tenant: str, found: _Places) -> None:
         if len(self.young) >= self._most:
@@ -95,15 +99,14 @@ class Placement:
         if not at >= epoch.since:
             epoch = self._epoch(at)
         found = epoch.young.get(tenant)
-        partitions, jumps = found if found is not None else epoch.places(_text("tenant", tenant))
-        count = len(partitions)
+        partitions, count, jumps = found if found is not None else epoch.places(_text("tenant", tenant))
         if count == 1:
             return partitions[0]
         try:
-            data = (tenant + SEPARATOR + entity).encode()
+            data = (tenant + "\x1f" + entity).encode()
         except (TypeError, UnicodeEncodeError):
             raise _not_text("entity", entity) from None
-        number = _from_bytes(blake2b(data, digest_size=8).digest(), "big")
+        number = _from_bytes(blake2b(data, digest_size=8).digest())
         return partitions[jump(number, count) if jumps else number % count]
 
     def partitions_for(self, events: Iterable[tuple[str, str, float]]) -> list[int]:
