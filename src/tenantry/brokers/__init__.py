@@ -1,0 +1,1 @@
+"""Clients of message brokers, one module a system. Each needs its own extra; importing this loads none."""
