@@ -26,8 +26,8 @@ class Wait:
 class DrainPlan:
     """``at``: when the new layout comes into force. ``waits``: by rising ``to``. ``steps``: in words.
 
-    ``new``: partitions to be made first. ``retired``: partitions not written after ``at``; they are read until
-    they are empty, and kept for as long as anyone replays the time before ``at``.
+    ``new``: partitions to be made first. ``retired``: partitions not written after ``at``; they are read
+    until they are empty, and kept for as long as anyone replays the time before ``at``.
     """
 
     at: float

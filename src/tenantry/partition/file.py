@@ -22,7 +22,7 @@ from tenantry.config.model import TenantDocument
 from tenantry.config.syntax import decoded, parse_json, parse_toml
 from tenantry.kernel.errors import InvalidValue, UnknownKey
 from tenantry.kernel.instant import as_timestamp
-from tenantry.partition.model import Layout, Spread
+from tenantry.partition.model import FIRST, Layout, Spread
 from tenantry.partition.spread import History
 
 _LAYOUT_KEYS = (
@@ -48,7 +48,7 @@ def parse_history(text: str | bytes, *, format: Literal["toml", "json"] = "toml"
 
 
 def encode_history(history: History) -> dict[str, object]:
-    """What :func:`parse_history` reads, as a JSON object; the layout before the first is left out."""
+    """What :func:`parse_history` reads, as a JSON object: equal histories give equal ones."""
     return {"layouts": [_encoded(each) for each in history]}
 
 
@@ -120,7 +120,7 @@ def _encoded(layout: Layout) -> dict[str, object]:
         "states": {str(each): state for each, state in layout.states.items()},
     }
     since = layout.effective_from
-    return found if since in {float("-inf"), float("inf")} else {"effective_from": since, **found}
+    return found if since == FIRST else {"effective_from": since, **found}
 
 
 def _encoded_spread(k: int | Spread) -> object:

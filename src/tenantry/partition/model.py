@@ -7,7 +7,7 @@ the event's own time names one layout, and one layout names one partition.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from math import isnan
+from math import inf
 from operator import index
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -231,6 +231,6 @@ def _one_of(path: str, value: object, known: tuple[str, ...]) -> None:
 
 
 def _instant(value: object) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and not isnan(value):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and -inf <= value < inf:  # NaN is not
         return value
     raise InvalidValue("effective_from", value, "seconds since 1970-01-01T00:00:00Z, as a number")
