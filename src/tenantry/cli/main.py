@@ -40,6 +40,7 @@ COMMANDS: dict[str, Entry] = {
     "submit": Entry("tenantry.cli.submit", "Submit one job, or many from a file of JSON lines."),
     "jobs": Entry("tenantry.cli.jobs", "Look at jobs: list, show, explain, cancel, pause a lane, audit."),
     "tenants": Entry("tenantry.cli.tenants", "The registry of tenants and tiers, and the tenants' API keys."),
+    "partition": Entry("tenantry.cli.partition", "Which partition a tenant's events go to, and what moves."),
     "migrate": Entry("tenantry.cli.migrate", "Bring the database's schema up to date."),
     "doctor": Entry("tenantry.cli.doctor", "Check everything that Tenantry stands on, and say what to do."),
 }
