@@ -91,7 +91,8 @@ class Handlers:
 
         An async handler is cancelled after ``settings.timeout_for``. A thread cannot be stopped: a plain
         handler keeps its slot until it returns, however long, since giving the job to another would make two
-        live attempts of it. It should keep timeouts of its own.
+        live attempts of it. It should keep timeouts of its own. So cancelling this call returns once the
+        thread has ended, with its outcome.
         """
         found = self._by_name.get(name)
         if found is None:
@@ -119,6 +120,9 @@ class Handlers:
         work = handler(job) if is_async else await self._in_thread(handler, job)
         if not inspect.isawaitable(work):
             return Outcome("ok")
+        if _we_are_cancelled():  # while a thread made what was to be awaited
+            _closed(work)
+            raise asyncio.CancelledError
         try:
             async with asyncio.timeout(timeout_for) as limit:
                 await work
@@ -127,9 +131,17 @@ class Handlers:
         return Outcome("ok")
 
     async def _in_thread(self, handler: Handler, job: ClaimedJob) -> Any:
+        """Waits for the thread to its end, also when cancelled, unless it has not begun."""
         context = contextvars.copy_context()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, context.run, _contained, handler, job)
+        call = self._threads.submit(context.run, _contained, handler, job)
+        work = asyncio.wrap_future(call)
+        while not work.done():
+            try:
+                await asyncio.wait([work])  # it would not cancel what it waits for
+            except asyncio.CancelledError:
+                if call.cancel():
+                    raise
+        return work.result()
 
 
 def _contained(handler: Handler, job: ClaimedJob) -> Any:
@@ -139,6 +151,14 @@ def _contained(handler: Handler, job: ClaimedJob) -> Any:
         return handler(job)
     except (StopIteration, SystemExit) as error:
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
+def _closed(work: Any) -> None:
+    """A coroutine that will not be run says so nowhere."""
+    if inspect.iscoroutine(work):
+        work.close()
+    elif isinstance(work, asyncio.Future):
+        work.cancel()
 
 
 def _is_async(handler: Handler) -> bool:

@@ -104,6 +104,7 @@ class Books:
 
     def postpone(self, job: Job, due_at: Timestamp, *, first: bool = False) -> Deferred:
         """The job waits outside its flow's line until ``due_at``."""
+        job.due_at = due_at
         job.deferred = Deferred(*job.place, due_at, job.attempts, first)
         self.deferred[job.place] = job
         return job.deferred

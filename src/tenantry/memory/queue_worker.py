@@ -9,7 +9,19 @@ from tenantry.memory.books import Books
 from tenantry.memory.records import Claim, Job, Worker
 from tenantry.queue.changes import Deferred, NodesChanged
 from tenantry.queue.lifecycle import MOST_ATTEMPTS, WORKER_LOST, JobEvent, after
-from tenantry.queue.model import Attempt, ClaimedJob, ClaimId, Ending, JobState, Node, NodeId, Settlement
+from tenantry.queue.model import (
+    Attempt,
+    Burial,
+    ClaimedJob,
+    ClaimId,
+    Ending,
+    JobState,
+    Node,
+    NodeId,
+    Presence,
+    Reclaimed,
+    Settlement,
+)
 
 
 class WorkerSide:
@@ -26,15 +38,18 @@ class WorkerSide:
         books.tell(NodesChanged())
         return Node(node, incarnation, pool, slots, worker.kinds)
 
-    async def heartbeat(self, node: Node, *, draining: bool) -> None:
+    async def heartbeat(self, node: Node, *, draining: bool) -> Presence:
         worker = self._current(node)
-        if worker is None:  # a later incarnation has its name
-            return
+        if worker is None:
+            known = self._books.workers.get(node.id)
+            later = known is not None and known.incarnation > node.incarnation
+            return Presence.SUPERSEDED if later else Presence.FORGOTTEN
         appeared = not worker.lives(self._books.now())
         worker.seen_at = self._books.now()
         if appeared or worker.draining != draining:
             worker.draining = draining
             self._books.tell(NodesChanged())
+        return Presence.PRESENT
 
     async def take(self, node: Node, lease_for: Seconds) -> list[ClaimedJob]:
         now = self._books.now()
@@ -58,13 +73,14 @@ class WorkerSide:
     async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
         return sum(self._settle(node, settlement) for settlement in settlements)
 
-    async def reclaim(self, *, limit: int) -> int:
+    async def reclaim(self, *, limit: int) -> Reclaimed:
         now = self._books.now()
         expired = [claim for claim in self._books.claims.values() if claim.expires_at <= now]
         jobs = [job for claim in expired[:limit] for job in claim.held.values()]
         for job in jobs:
             self._take_back(job, now)
-        return len(jobs)
+        dead = (Burial(job.id, job.tenant, job.reason) for job in jobs if job.end is JobState.DEAD)
+        return Reclaimed(len(jobs), tuple(dead))
 
     async def leave(self, node: Node) -> None:
         worker = self._current(node)
@@ -94,7 +110,8 @@ class WorkerSide:
         if settlement.ending is Ending.RELEASED:
             after(JobState.RUNNING, JobEvent.RELEASED)
             return books.postpone(job, now, first=True)
-        job.attempts += 1
+        if settlement.ending is Ending.DELIVERED or settlement.failure is not None:
+            job.attempts += 1
         if settlement.failure is not None:
             job.history.append(settlement.failure)
         if settlement.ending is Ending.RETRY:
@@ -115,7 +132,7 @@ class WorkerSide:
         job.attempts += 1
         job.history.append(Attempt(job.attempts, now, max(0.0, now - taken_at), None, WORKER_LOST))
         if job.attempts >= MOST_ATTEMPTS:
-            reason = f"{WORKER_LOST} after {job.attempts} attempts"
+            reason = f"{WORKER_LOST} after {job.attempts} attempts: its last worker was lost too"
             books.end(job, JobEvent.EXHAUSTED, reason=reason)
             books.leave_claim(job, None, None)
         else:
@@ -143,4 +160,5 @@ def _claimed(claim: Claim, job: Job) -> ClaimedJob:
         job.new.content_type,
         job.submitted_at,
         opened.ordered,
+        max(0.0, claim.claimed_at - max(job.submitted_at, job.due_at or job.submitted_at)),
     )

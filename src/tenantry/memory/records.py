@@ -42,6 +42,7 @@ class Job:
     submitted_at: Timestamp
     attempts: int = 0
     deferred: Deferred | None = None
+    due_at: Timestamp | None = None  # of its last deferral
     claim: ClaimId | None = None
     key: bytes | None = None
     bulk: "Bulk | None" = None

@@ -19,8 +19,15 @@ OLDEST = 15
 POOL_TIMEOUT = 30.0
 """Seconds after which a statement of a pool is given up: a half-open connection must not hold a caller."""
 
+SIDE_CONNECTIONS = 4
+"""For what is neither a worker's nor a tenant's: keys, the registry, counts, facts, feeding, the planner's
+place. Apart, so that no flood of requests, refused ones too, can hold up a settle or a round."""
+
 CONTROL_TIMEOUT = 10.0
 """The same for the reserved connection, whose statements are all short."""
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds until a connection must be there, or the server counts as gone. Less than a lease is long."""
 
 Hint = Callable[[str], None]
 """Called with the payload of a notification, or with "" when some may have been missed. Must not raise."""
@@ -40,11 +47,11 @@ class Sessions:
     def arguments(self, *, relaxed: bool, timeout: float) -> dict[str, Any]:
         """Arguments of asyncpg's ``connect``. PgBouncer refuses settings at start and loses statements."""
         if self.pgbouncer:
-            return {"command_timeout": timeout, "statement_cache_size": 0}
+            return {"timeout": CONNECT_TIMEOUT, "command_timeout": timeout, "statement_cache_size": 0}
         settings = {"application_name": self.application_name, "jit": "off"}
         if relaxed:
             settings["synchronous_commit"] = "off"
-        return {"command_timeout": timeout, "server_settings": settings}
+        return {"timeout": CONNECT_TIMEOUT, "command_timeout": timeout, "server_settings": settings}
 
 
 class Control:
@@ -95,10 +102,19 @@ class Control:
 
     @asynccontextmanager
     async def connection(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
-        """The connection, to oneself. Raises :class:`StoreUnavailable` and :class:`Closed`."""
+        """The connection, to oneself. Raises :class:`StoreUnavailable` and :class:`Closed`.
+
+        A statement that was given up, by its caller or by its time, ends the connection: the network may be
+        cut, and the driver would have the next one wait, without limit, until the server has heard of it.
+        """
         async with self._turn:
             with translated("on the control connection", where=redacted(self._url)):
-                yield await self._opened()
+                connection = await self._opened()
+                try:
+                    yield connection
+                except (TimeoutError, asyncio.CancelledError):
+                    connection.terminate()
+                    raise
 
     async def close(self) -> None:
         """Ends the connection, once a running statement has ended. Safe to call twice."""
@@ -121,17 +137,35 @@ class Control:
 
 
 @dataclass(slots=True)
+class Opened:
+    """How many connections a pool has opened so far. Where that has changed one may have broken, and the
+    answer to its last statement with it; or the server crashed, and what relaxed sessions had been told was
+    undone."""
+
+    count: int = 0
+
+    async def check(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+        await check(connection)
+        self.count += 1
+
+
+@dataclass(slots=True)
 class Database:
     """The connections of one process. Belongs to one event loop.
 
-    ``engine`` and ``tenant`` are asyncpg pools; a connection returns to them rolled back but otherwise as it
-    is (no RESET: it would cost a round trip), so nothing may be set on a session except by ``SET LOCAL``.
+    ``engine`` is the worker's pool, ``tenant`` the tenants', ``side`` everything else's, all asyncpg's;
+    ``planning`` is the connection of the planner's rounds, opened at its first use. A connection returns to
+    its pool rolled back but otherwise as it is (no RESET: it would cost a round trip), so nothing may be set
+    on a session except by ``SET LOCAL``.
     """
 
     engine: "asyncpg.Pool[asyncpg.Record]"
     tenant: "asyncpg.Pool[asyncpg.Record]"
+    side: "asyncpg.Pool[asyncpg.Record]"
+    planning: Control
     control: Control
     urls: DatabaseUrls
+    engine_opened: Opened = field(default_factory=Opened)
     _open: bool = field(default=True)
 
     @classmethod
@@ -154,13 +188,24 @@ class Database:
         relaxed = sessions.arguments(relaxed=relaxed_engine, timeout=POOL_TIMEOUT)
         durable = sessions.arguments(relaxed=False, timeout=POOL_TIMEOUT)
         watched = sessions.arguments(relaxed=relaxed_engine, timeout=CONTROL_TIMEOUT)
-        engine = await _pool(urls.engine, engine_connections, relaxed)
+        opened = Opened()
+        engine = await _pool(urls.engine, engine_connections, relaxed, opened)
         try:
-            tenant = await _pool(urls.tenant, tenant_connections, durable)
+            tenant = await _pool(urls.tenant, tenant_connections, durable, Opened())
         except BaseException:
             engine.terminate()
             raise
-        return cls(engine, tenant, Control(urls.engine, watched, can_listen=not urls.pgbouncer), urls)
+        try:
+            side = await _pool(urls.engine, SIDE_CONNECTIONS, relaxed, Opened())
+        except BaseException:
+            engine.terminate()
+            tenant.terminate()
+            raise
+        planning = Control(
+            urls.engine, sessions.arguments(relaxed=relaxed_engine, timeout=POOL_TIMEOUT), can_listen=False
+        )
+        control = Control(urls.engine, watched, can_listen=not urls.pgbouncer)
+        return cls(engine, tenant, side, planning, control, urls, opened)
 
     async def close(self) -> None:
         """Closes all, waiting a few seconds for what is in use. Safe to call twice."""
@@ -168,7 +213,8 @@ class Database:
             return
         self._open = False
         await self.control.close()
-        await asyncio.gather(*(_closed_within(pool) for pool in (self.engine, self.tenant)))
+        await self.planning.close()
+        await asyncio.gather(*(_closed_within(pool) for pool in (self.engine, self.tenant, self.side)))
 
     async def __aenter__(self) -> Self:
         return self
@@ -200,10 +246,12 @@ async def connect_once(url: str) -> "asyncpg.Connection[asyncpg.Record]":
         return connection
 
 
-async def _pool(url: str, size: int, arguments: dict[str, Any]) -> "asyncpg.Pool[asyncpg.Record]":
+async def _pool(
+    url: str, size: int, arguments: dict[str, Any], opened: Opened
+) -> "asyncpg.Pool[asyncpg.Record]":
     with translated("connecting", where=redacted(url)):
         return await asyncpg.create_pool(
-            url, min_size=1, max_size=size, init=check, reset=_kept_as_it_is, **arguments
+            url, min_size=1, max_size=size, init=opened.check, reset=_kept_as_it_is, **arguments
         )
 
 

@@ -7,6 +7,7 @@ classes 08, 53, 57, 58; 40, 55P03  StoreUnavailable: gone, full, or busy; trying
 25006                              StoreUnavailable: a standby answered
 3D000, 28xxx                       StoreUnavailable: no such database, or the login was refused
 3F000, 42P01, 42883                StoreUnavailable: not migrated
+23514 of outcomes                  StoreUnavailable: no partition for today, nobody has tidied for days
 OSError, TimeoutError, closed      StoreUnavailable
 asyncpg.InternalClientError        StoreUnavailable: what the driver says, now and then, of a session that the
                                    server has ended (asyncpg issues 784 and 1069)
@@ -45,6 +46,10 @@ _CODES = {
     "42883": "a function of the schema tenantry is missing. Run `tenantry migrate`",
     "55P03": "a lock was not to be had in time. Try again",
 }
+_NO_PARTITION = (
+    "there is no partition of outcomes for today, so no job can end. See `tenantry doctor`, and run a node "
+    "with a feeder: its tidy() makes the partitions of the days ahead"
+)
 _GONE = (
     "connection is closed",
     "connection was closed",
@@ -99,6 +104,8 @@ def translation(error: BaseException, *, doing: str = "", where: str = "") -> Te
 def _advice(error: BaseException) -> str | None:
     if isinstance(error, asyncpg.PostgresError):
         code = error.sqlstate or ""
+        if code == "23514" and "no partition of relation" in str(error):
+            return _NO_PARTITION
         return _CODES.get(code) or _CLASSES.get(code[:2])
     if isinstance(error, asyncpg.InterfaceError) and not any(phrase in str(error) for phrase in _GONE):
         return None

@@ -2,10 +2,12 @@
 jobs can make a worker lose its leases."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import asyncpg
 
+from tenantry.kernel.errors import StoreUnavailable
 from tenantry.kernel.instant import Seconds, as_timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
@@ -15,6 +17,7 @@ from tenantry.postgres.hints import Hints, wait_for
 from tenantry.postgres.statements import statement
 from tenantry.queue.lifecycle import MOST_ATTEMPTS
 from tenantry.queue.model import (
+    Burial,
     ClaimedJob,
     ClaimId,
     Ending,
@@ -23,6 +26,8 @@ from tenantry.queue.model import (
     JobId,
     Node,
     NodeId,
+    Presence,
+    Reclaimed,
     Seq,
     Settlement,
 )
@@ -38,7 +43,9 @@ class PostgresWorkerStore:
 
     def __init__(self, database: Database, hints: Hints) -> None:
         self._pool, self._control, self._hints = database.engine, database.control, hints
-        self._taken: dict[tuple[NodeId, int], int] = {}  # claim ids of a node only rise
+        self._opened = database.engine_opened
+        self._gone: dict[tuple[NodeId, int], list[Row]] = {}  # cancelled before their start, not yet dropped
+        self._taken: dict[tuple[NodeId, int], tuple[int, int]] = {}  # connections opened, the last claim's id
 
     async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node:
         with translated("joining as a worker"):
@@ -49,11 +56,14 @@ class PostgresWorkerStore:
         self._hints.changed()
         return Node(node, incarnation, pool, slots, frozenset(kinds))
 
-    async def heartbeat(self, node: Node, *, draining: bool) -> None:
+    async def heartbeat(self, node: Node, *, draining: bool) -> Presence:
         with translated("sending a heartbeat"):
-            await self._control.execute(statement("worker/heartbeat"), node.id, node.incarnation, draining)
+            found = await self._control.fetchval(
+                statement("worker/heartbeat"), node.id, node.incarnation, draining
+            )
         if draining:
             self._hints.changed()
+        return Presence(found)
 
     async def leave(self, node: Node) -> None:
         with translated("leaving"):
@@ -61,15 +71,24 @@ class PostgresWorkerStore:
         self._hints.changed()
 
     async def take(self, node: Node, lease_for: Seconds) -> list[ClaimedJob]:
+        """Claim ids of a node only rise, so it looks above the last; but after a new connection it looks at
+        all that it holds: an answer may have been lost with the old one; a crash undoes ids and settles."""
         key = (node.id, node.incarnation)
+        await self._drop(node)
         with translated("taking claims"):
-            rows = await self._pool.fetch(statement("worker/take"), *key, self._taken.get(key, 0), lease_for)
+            async with self._pool.acquire() as connection:
+                opened, above = self._taken.get(key, (-1, 0))
+                afresh = opened != self._opened.count
+                opened, above = self._opened.count, 0 if afresh else above
+                rows = await connection.fetch(statement("worker/take"), *key, above, lease_for, afresh)
+        self._taken[key] = opened, rows[-1]["claim_id"] if rows else above
         if not rows:
             return []
-        self._taken[key] = rows[-1]["claim_id"]
         gone = [row for row in rows if row["job_id"] is None]
         if gone:
-            await self._drop(node, gone)
+            self._gone.setdefault(key, []).extend(gone)
+            with suppress(StoreUnavailable):  # the others are started: the next take tries again, and says so
+                await self._drop(node)
         return [_claimed(row) for row in rows if row["job_id"] is not None]
 
     async def renew(self, node: Node, claims: Collection[ClaimId], lease_for: Seconds) -> set[ClaimId]:
@@ -103,18 +122,23 @@ class PostgresWorkerStore:
         self._hints.changed()
         return settled
 
-    async def reclaim(self, *, limit: int) -> int:
+    async def reclaim(self, *, limit: int) -> Reclaimed:
         with translated("reclaiming expired claims"):
-            count: int = await self._pool.fetchval(statement("worker/reclaim"), limit, MOST_ATTEMPTS)
+            rows = await self._pool.fetch(statement("worker/reclaim"), limit, MOST_ATTEMPTS)
+        count = rows[0]["jobs"]
         if count:
             self._hints.changed()
-        return count
+        return Reclaimed(count, tuple(_burial(row) for row in rows if row["job_id"] is not None))
 
     async def wait(self, node: Node, at_most: Seconds) -> None:
         await wait_for(self._hints.claims, at_most)
 
-    async def _drop(self, node: Node, gone: Sequence[Row]) -> None:
+    async def _drop(self, node: Node) -> None:
         """Jobs that were cancelled between plan and start: their slots come back at once."""
+        key = (node.id, node.incarnation)
+        gone = self._gone.get(key)
+        if not gone:
+            return
         jobs = [[row[key] for row in gone] for key in ("claim_id", "token", "flow_id", "seq")]
         n = len(gone)
         with translated("dropping cancelled jobs"):
@@ -122,6 +146,7 @@ class PostgresWorkerStore:
                 statement("worker/settle_failed"), node.id, node.incarnation, *jobs, [0.0] * n, [_GONE] * n,
                 *([None] * n for _ in range(5)), [0] * n,
             )  # fmt: skip
+        del self._gone[key]
         self._hints.changed()
 
 
@@ -145,7 +170,12 @@ def _claimed(row: Row) -> ClaimedJob:
         content_type=row["content_type"],
         submitted_at=as_timestamp(row["submitted_at"]),
         ordered=row["bucket"] >= 0,
+        waited_for=max(0.0, row["waited_for"]),
     )
+
+
+def _burial(row: Row) -> Burial:
+    return Burial(JobId(str(row["job_id"])), TenantId(row["tenant_id"]), row["reason"])
 
 
 def _places(settlements: Sequence[Settlement]) -> tuple[list[int], ...]:

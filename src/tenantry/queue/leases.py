@@ -29,6 +29,7 @@ class Leases:
 
     def __init__(self) -> None:
         self._held: dict[ClaimId, _Lease] = {}
+        self._given_up: set[ClaimId] = set()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -39,14 +40,20 @@ class Leases:
     def jobs(self) -> list[ClaimedJob]:
         return [job for lease in self._held.values() for job in lease.jobs.values()]
 
-    def holds(self, job: ClaimedJob) -> bool:
-        lease = self._held.get(job.claim)
-        return lease is not None and key_of(job) in lease.jobs
-
-    def take(self, jobs: Iterable[ClaimedJob], trusted_until: Instant) -> None:
-        """Jobs of new claims came into this node's hands."""
+    def take(self, jobs: Iterable[ClaimedJob], trusted_until: Instant) -> list[ClaimedJob]:
+        """Jobs came into this node's hands. Those that are new to it: a store repeats itself where an answer
+        may have been lost. A claim that was given up stays so, since its attempts may be ending still."""
+        new: list[ClaimedJob] = []
         for job in jobs:
-            self._held.setdefault(job.claim, _Lease(trusted_until)).jobs[key_of(job)] = job
+            if not self.knows(job):
+                self._held.setdefault(job.claim, _Lease(trusted_until)).jobs[key_of(job)] = job
+                new.append(job)
+        return new
+
+    def knows(self, job: ClaimedJob) -> bool:
+        """Whether this node holds the job, or has given its claim up."""
+        lease = self._held.get(job.claim)
+        return job.claim in self._given_up if lease is None else key_of(job) in lease.jobs
 
     def settled(self, jobs: Iterable[ClaimedJob]) -> None:
         """Jobs left their claims; a claim without jobs is gone."""
@@ -67,5 +74,6 @@ class Leases:
 
     def drop(self, claims: Iterable[ClaimId]) -> list[ClaimedJob]:
         """Claims are lost: their jobs, which must be stopped here."""
-        lost = [self._held.pop(claim) for claim in set(claims) if claim in self._held]
-        return [job for lease in lost for job in lease.jobs.values()]
+        lost = {claim: self._held.pop(claim) for claim in set(claims) if claim in self._held}
+        self._given_up.update(lost)
+        return [job for lease in lost.values() for job in lease.jobs.values()]

@@ -89,6 +89,15 @@ class BulkSet:
 
 
 @dataclass(frozen=True, slots=True)
+class Fed:
+    """One look at a tenant's stored work: ``moved`` jobs left the store, those among them included that
+    ``died`` on the way, with the reason of each."""
+
+    moved: int
+    died: tuple[tuple[JobId, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """One failed attempt, as kept in a job's history. ``excerpt`` is at most 500 characters of the answer."""
 
@@ -134,7 +143,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
-    """A job in a worker's hands. ``attempt`` counts from 1. Settled by (claim, token, flow, seq)."""
+    """A job in a worker's hands. ``attempt`` counts from 1. Settled by (claim, token, flow, seq).
+
+    ``waited_for``: from submit or due, the later of the two, to the claim, by the store's clock (law K4).
+    """
 
     claim: ClaimId
     token: int
@@ -149,6 +161,32 @@ class ClaimedJob:
     content_type: str
     submitted_at: Timestamp
     ordered: bool
+    waited_for: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Burial:
+    """One new dead letter and why it is one."""
+
+    job: JobId
+    tenant: TenantId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaimed:
+    """What a reclaim did: ``jobs`` left claims that had run out; of these ``dead`` had no attempt left."""
+
+    jobs: int
+    dead: tuple[Burial, ...] = ()
+
+
+class Presence(StrEnum):
+    """What the store knows of a node that sends a heartbeat."""
+
+    PRESENT = "present"
+    FORGOTTEN = "forgotten"  # it must register again
+    SUPERSEDED = "superseded"  # a later incarnation has its name
 
 
 class Ending(StrEnum):
@@ -165,8 +203,8 @@ class Settlement:
     """The end of one job's attempt, as a worker reports it.
 
     ``busy_for``: slot-seconds used. ``retry_for``: seconds until the next attempt (RETRY only).
-    ``failure``: the record of a failed attempt (RETRY and DEAD). ``reason``: set for DEAD. ``status``: what
-    the target answered.
+    ``failure``: the record of a failed attempt (RETRY and DEAD; None for a job that is dead before it was
+    tried once more: then no attempt counts). ``reason``: set for DEAD. ``status``: what the target answered.
     """
 
     job: ClaimedJob

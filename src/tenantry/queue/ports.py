@@ -18,6 +18,7 @@ from tenantry.queue.model import (
     BulkSet,
     ClaimedJob,
     ClaimId,
+    Fed,
     FlowId,
     JobId,
     JobState,
@@ -25,6 +26,9 @@ from tenantry.queue.model import (
     NewJob,
     Node,
     NodeId,
+    Presence,
+    Reclaimed,
+    Seq,
     Settlement,
 )
 
@@ -43,9 +47,10 @@ class IntakeStore(Protocol):
         """
         ...
 
-    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet:
-        """Store a set of any size once. Its jobs are fed in as room appears, oldest set first.
+    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob], *, most: int) -> BulkSet | Refusal:
+        """Store a set once. Its jobs are fed in as room appears, oldest set first.
 
+        The tenant never has more than ``most`` jobs that are stored and not fed in: a refusal is by BOUND.
         They carry no idempotency keys (:func:`tenantry.queue.admission.check_bulk`): what is fed later has
         nobody to answer to."""
         ...
@@ -56,8 +61,13 @@ class IntakeStore(Protocol):
         """A job in any state, ended ones as long as outcomes are kept. None: not there for this tenant."""
         ...
 
+    async def states(self, tenant: TenantId, jobs: Collection[JobId]) -> Mapping[JobId, JobState]:
+        """The states of those of ``jobs`` that are there for this tenant, in one look."""
+        ...
+
     async def jobs(self, tenant: TenantId, *, state: JobState | None, limit: int) -> list[JobView]:
-        """The newest first, at most ``limit`` (1 to 1,000). Payloads are not read."""
+        """The newest first, at most ``limit``. Payloads are not read. Raises
+        :class:`~tenantry.kernel.errors.InvalidValue` for a limit that is not from 1 to 1,000."""
         ...
 
     async def cancel(self, tenant: TenantId, job: JobId) -> JobState | None:
@@ -66,7 +76,8 @@ class IntakeStore(Protocol):
         ...
 
     async def facts(self, tenant: TenantId, job: JobId, *, pool: str) -> Facts | None:
-        """What :func:`tenantry.queue.explain.explain` needs to say why a job waits.
+        """What :func:`tenantry.queue.explain.explain` needs to say why a job waits, as far as a store knows;
+        :func:`tenantry.queue.explain.facts_of` adds what is the directory's.
 
         ``pool``: the one that serves the tenant's tier."""
         ...
@@ -117,6 +128,10 @@ class PlannerStore(Protocol):
         """
         ...
 
+    async def held(self, term: int) -> frozenset[tuple[FlowId, Seq]]:
+        """Every job that a live claim holds: what the planner's memory is audited against (law K3)."""
+        ...
+
     async def nodes(self, term: int) -> tuple[LiveNode, ...]:
         """The nodes whose heartbeat is fresh."""
         ...
@@ -133,16 +148,21 @@ class WorkerStore(Protocol):
         """Join under a new incarnation. Claims of earlier incarnations run out by their own leases."""
         ...
 
-    async def heartbeat(self, node: Node, *, draining: bool) -> None:
-        """Say that the node lives; a draining one is given nothing more."""
+    async def heartbeat(self, node: Node, *, draining: bool) -> Presence:
+        """Say that the node lives; a draining one is given nothing more. A node that is not PRESENT has said
+        nothing, and will be given nothing."""
         ...
 
     async def take(self, node: Node, lease_for: Seconds) -> list[ClaimedJob]:
-        """Start the claims that are waiting for this node: from here on they are under ``lease_for``."""
+        """Start the claims that are waiting for this node: from here on they are under ``lease_for``.
+
+        After a broken connection it also returns what the node has been given before and holds still, lest
+        an answer was lost: the worker passes over what it knows."""
         ...
 
     async def renew(self, node: Node, claims: Collection[ClaimId], lease_for: Seconds) -> set[ClaimId]:
-        """Extend leases. Returns those that are still held; the others are lost and must be dropped."""
+        """Extend leases. Returns those that are still held; the others are lost and must be dropped. A lease
+        that has run out is lost, also where nobody has taken it back yet."""
         ...
 
     async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
@@ -150,11 +170,12 @@ class WorkerStore(Protocol):
         (law K2)."""
         ...
 
-    async def reclaim(self, *, limit: int) -> int:
-        """Take back up to ``limit`` expired claims, whoever held them. Returns how many jobs came back.
+    async def reclaim(self, *, limit: int) -> Reclaimed:
+        """Take back up to ``limit`` expired claims, whoever held them.
 
         A started attempt counts; one that never started does not. At the product's most attempts a job is
-        dead; the target's own, smaller number is the worker's to keep, before it starts one more."""
+        dead, with its history; the target's own, smaller number is the worker's to keep, before it starts one
+        more."""
         ...
 
     async def leave(self, node: Node) -> None: ...
@@ -167,9 +188,11 @@ class WorkerStore(Protocol):
 class FeederStore(Protocol):
     """Moves stored work into flows as room appears: bulk sets and the transactional inbox. Any node may."""
 
-    async def feed(self, bounds: Mapping[TenantId, int | None], *, limit: int) -> int:
-        """Move up to ``limit`` stored jobs of the named tenants in. Returns how many moved (or, for inbox
-        jobs over the bound, were dead-lettered)."""
+    async def feed(self, tenant: TenantId, *, bound: int | None, limit: int) -> Fed:
+        """Move up to ``limit`` stored jobs of one tenant in, as far as its bound leaves room.
+
+        Fewer where they are large. An inbox job over the bound, or one that cannot be queued, is
+        dead-lettered and holds up nothing behind it."""
         ...
 
     async def stored_tenants(self) -> list[TenantId]:
@@ -177,7 +200,8 @@ class FeederStore(Protocol):
         ...
 
     async def tidy(self, *, keep_days: int) -> None:
-        """Drop outcomes older than ``keep_days`` days and idempotency keys past their time."""
+        """Drop outcomes older than ``keep_days`` days, sets all of whose jobs ended before that, and
+        idempotency keys past their time. What is left of a set still counts the ends that were dropped."""
         ...
 
 

@@ -3,13 +3,26 @@
 from tenantry.config.model import TargetSettings
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.lanes.outcome import Outcome
-from tenantry.lanes.retry import Step, settle_rule
+from tenantry.lanes.retry import Step, reason_of, settle_rule
 from tenantry.queue.model import Attempt, ClaimedJob, Ending, Settlement
 
+_LOST = Outcome("worker_lost")
 
-def lost_before(job: ClaimedJob, settings: TargetSettings) -> Outcome | None:
-    """The outcome of a job whose attempts are used up by workers that were lost; None when one is left."""
-    return Outcome("worker_lost") if job.attempt > settings.max_attempts else None
+
+def lost_before(job: ClaimedJob, settings: TargetSettings) -> Settlement | None:
+    """The end of a job whose attempts are used up by workers that were lost; None when one is left.
+
+    The attempt that would be the next is never made, so it neither counts nor has a record."""
+    if job.attempt <= settings.max_attempts:
+        return None
+    return Settlement(job, Ending.DEAD, 0.0, reason=reason_of(job.attempt - 1, _LOST))
+
+
+def error_class_of(settlement: Settlement) -> str:
+    """The class of what went wrong; empty when nothing did."""
+    if settlement.failure is not None:
+        return settlement.failure.error_class
+    return _LOST.error_class if settlement.ending is Ending.DEAD else ""
 
 
 def settlement_of(

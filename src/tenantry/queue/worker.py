@@ -1,20 +1,14 @@
 """The loop that runs what was claimed for this node: take, execute, settle; beside it renew and reclaim."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from tenantry.config.model import TargetSettings
-from tenantry.config.ports import TenantDirectory
-from tenantry.kernel.clock import Clock
-from tenantry.kernel.errors import StoreUnavailable
-from tenantry.kernel.events import EventSink
+from tenantry.kernel.errors import StoreUnavailable, UsageError
 from tenantry.kernel.instant import Instant, Seconds
-from tenantry.kernel.randomness import Randomness
 from tenantry.kernel.tenant import TenantId, TierName
-from tenantry.lanes.model import Kind
-from tenantry.lanes.outcome import Outcome
+from tenantry.queue.attempts import Attempts, Executor, Surroundings
 from tenantry.queue.events import (
     JobDied,
     JobEnd,
@@ -29,52 +23,40 @@ from tenantry.queue.events import (
     Start,
     StoreFailed,
 )
-from tenantry.queue.leases import JobKey, Leases, key_of
-from tenantry.queue.model import ClaimedJob, ClaimId, Ending, Node, NodeId, Settlement
+from tenantry.queue.model import ClaimId, Ending, Node, NodeId, Presence, Settlement
 from tenantry.queue.ports import WorkerStore
-from tenantry.queue.settling import lost_before, release, settlement_of
+from tenantry.queue.settling import error_class_of, release
+
+__all__ = ["Executor", "Surroundings", "Worker", "WorkerSettings"]
 
 _T = TypeVar("_T")
 
 NO_TIER = TierName("removed")
-NO_SETTINGS = TargetSettings()
-
-
-class Executor(Protocol):
-    """What runs a job: deliveries and handlers. Never raises for a fault of a target or a message."""
-
-    @property
-    def kinds(self) -> frozenset[Kind]: ...
-
-    async def execute(self, job: ClaimedJob, settings: TargetSettings) -> Outcome: ...
+_SUPERSEDED = (
+    "another worker has joined as {!r}, so this one is given nothing more. Give each worker a name of its "
+    "own, or let the one end before the other starts"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """``slots``: jobs at once, >= 1. ``lease_for``: seconds, renewed every third of it. ``grace_for``: how
-    long running jobs may go on after :meth:`Worker.drain`; then they are released, the attempt not counted.
-    ``settle_every``: the longest an end waits for company before it is recorded. All times in seconds."""
+    long running jobs may go on after :meth:`Worker.drain`; then they are stopped and released, the attempt
+    not counted. ``stop_within``: how long a stopped job may take to end; one that does not, being in a
+    thread, keeps its lease and is waited for. ``settle_every``: the longest an end waits for company before
+    it is recorded. All times in seconds."""
 
     slots: int = 20
     pool: str = "shared"
     lease_for: Seconds = 15.0
     grace_for: Seconds = 20.0
+    stop_within: Seconds = 1.0
     poll_for: Seconds = 0.1
     settle_every: Seconds = 0.005
     settle_batch: int = 500
     heartbeat_every: Seconds = 1.0
     reclaim_every: Seconds = 1.0
     retry_store_for: Seconds = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a worker reads and tells: time, chance, tenants, and where its events go."""
-
-    directory: TenantDirectory
-    clock: Clock
-    randomness: Randomness
-    events: EventSink
 
 
 class Worker:
@@ -92,37 +74,48 @@ class Worker:
         self._store, self._executor, self._around = store, executor, around
         self._name, self._settings = node, settings
         self._clock, self._events = around.clock, around.events
-        self._leases = Leases()
-        self._tasks: dict[JobKey, asyncio.Task[None]] = {}
-        self._began: dict[JobKey, Instant] = {}
-        self._ended: list[Settlement] = []
-        self._some_ended, self._draining, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._quiet.set()
+        self._attempts = Attempts(executor, around)
+        self._draining = asyncio.Event()
+        self._taking_turn = asyncio.Lock()
 
     @property
     def running(self) -> int:
         """Jobs that are being executed now."""
-        return len(self._tasks)
+        return len(self._attempts)
 
     def drain(self) -> None:
         """Take nothing more, let running jobs end within the grace, release the rest, leave. Idempotent."""
         self._draining.set()
 
     async def run(self) -> None:
-        """Join, serve, drain, leave. Cancelling it leaves the leases to run out, as a crash would."""
-        node = await self._joined()
-        if node is None:
-            return
-        loops = (self._taking, self._settling, self._renewing, self._beating, self._reclaiming)
+        """Join, serve, drain, leave. Cancelling it leaves the leases to run out, as a crash would.
+
+        Raises :class:`UsageError` when another worker of the same name has joined."""
+        try:
+            while (node := await self._joined()) is not None and not await self._served(node):
+                # What it held is unknown to the store, or was taken back while it was away.
+                self._give_up(node, self._attempts.leases.claims())
+        finally:
+            await self._attempts.stop(within=self._settings.stop_within)
+
+    async def _served(self, node: Node) -> bool:
+        """Serve until drained. False: the store does not know this node any more."""
+        loops = (self._taking, self._settling, self._renewing, self._expiring, self._reclaiming)
         tasks = [asyncio.create_task(loop(node), name=loop.__name__) for loop in loops]
+        beating = asyncio.create_task(self._beating(node), name="_beating")
         draining = asyncio.create_task(self._draining.wait())
         try:
-            done, _ = await asyncio.wait([*tasks, draining], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([*tasks, beating, draining], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # a loop ends only by a bug of ours: show it
-            await self._drain(node, taking=tasks[0])
+                task.result()  # a loop ends by a bug of ours, or because this node is not wanted: show it
+            if not self._draining.is_set():
+                return False
+            released = await self._drain(node, taking=tasks[0])
         finally:
-            await _cancelled([*tasks, draining, *self._tasks.values()])
+            await _cancelled([*tasks, beating, draining])
+        await self._try(lambda: self._store.leave(node))
+        self._events(NodeLeft(node.id, released))
+        return True
 
     async def _joined(self) -> Node | None:
         """The node under its new incarnation; None when it was told to leave before the store answered."""
@@ -144,48 +137,18 @@ class Worker:
 
     async def _taking(self, node: Node) -> None:
         while True:
-            began = self._clock.monotonic()
-            jobs = await self._until_done("worker", lambda: self._store.take(node, self._settings.lease_for))
-            if jobs:
-                self._start(node, jobs, Instant(began + self._settings.lease_for))
+            await self._until_done("worker", lambda: self._take(node))
             await self._store.wait(node, self._settings.poll_for)
 
-    def _start(self, node: Node, jobs: list[ClaimedJob], trusted_until: Instant) -> None:
-        self._leases.take(jobs, trusted_until)
-        self._quiet.clear()
-        wall, now = self._clock.now(), self._clock.monotonic()
-        for job in jobs:
-            key = key_of(job)
-            self._began[key] = now
-            self._tasks[key] = asyncio.create_task(self._execute(job, key))
-        starts = (
-            Start(job.tenant, self._tier(job.tenant), job.job_class, max(0.0, wall - job.submitted_at))
-            for job in jobs
-        )
-        self._events(JobsClaimed(node.id, tuple(starts)))
-
-    async def _execute(self, job: ClaimedJob, key: JobKey) -> None:
-        """Ends in a settlement, unless it is cancelled: then the lease is lost, or the job is released."""
-        settings = self._settings_for(job)
-        try:
-            outcome = lost_before(job, settings) or await self._attempt(job, settings)
-            draw = self._around.randomness.uniform(0.0, 1.0)
-            self._ended.append(settlement_of(job, settings, outcome, ended_at=self._clock.now(), draw=draw))
-            self._some_ended.set()
-        finally:
-            self._tasks.pop(key, None)
-            self._began.pop(key, None)
-
-    async def _attempt(self, job: ClaimedJob, settings: TargetSettings) -> Outcome:
-        """An executor that raises would leave its job leased for ever: its fault becomes an outcome."""
-        try:
-            return await self._executor.execute(job, settings)
-        except Exception as error:  # noqa: BLE001 - reported as the attempt's outcome
-            return Outcome("internal", excerpt=type(error).__name__)
-
-    def _settings_for(self, job: ClaimedJob) -> TargetSettings:
-        document = self._around.directory.tenant(job.tenant)
-        return document.settings_for(job.target) if document else NO_SETTINGS
+    async def _take(self, node: Node) -> None:
+        """In one turn: what a take has started must be known here, or it stays leased and counts."""
+        async with self._taking_turn:
+            trusted_until = Instant(self._clock.monotonic() + self._settings.lease_for)
+            jobs = await self._store.take(node, self._settings.lease_for)
+            new = self._attempts.start(jobs, trusted_until) if jobs else jobs
+        if new:
+            starts = (Start(job.tenant, self._tier(job.tenant), job.job_class, job.waited_for) for job in new)
+            self._events(JobsClaimed(node.id, tuple(starts)))
 
     def _tier(self, tenant: TenantId) -> TierName:
         tier = self._around.directory.tier_of(tenant)
@@ -195,22 +158,21 @@ class Worker:
 
     async def _settling(self, node: Node) -> None:
         """Ends are recorded together: what comes within a few milliseconds shares a statement."""
+        attempts = self._attempts
         while True:
-            await self._some_ended.wait()
-            if self._tasks:
+            await attempts.some_ended.wait()
+            if attempts:
                 await asyncio.sleep(self._settings.settle_every)
-            self._some_ended.clear()
-            while self._ended:
+            attempts.some_ended.clear()
+            while attempts.ended:
                 await self._until_done("worker", lambda: self._settle(node))
 
     async def _settle(self, node: Node) -> None:
-        batch = self._ended[: self._settings.settle_batch]
+        batch = self._attempts.ended[: self._settings.settle_batch]
         began = self._clock.monotonic()
         settled = await self._store.settle(node, batch)
-        del self._ended[: len(batch)]
-        self._leases.settled(settlement.job for settlement in batch)
-        if not self._leases:
-            self._quiet.set()
+        del self._attempts.ended[: len(batch)]
+        self._attempts.settled(settlement.job for settlement in batch)
         took = self._clock.monotonic() - began
         self._events(JobsSettled(node.id, tuple(map(self._end, batch)), took, len(batch) - settled))
         died = tuple(JobDied(s.job.id, s.job.tenant, s.reason) for s in batch if s.ending is Ending.DEAD)
@@ -218,47 +180,60 @@ class Worker:
             self._events(JobsDied(node.id, died))
 
     def _end(self, settlement: Settlement) -> JobEnd:
-        job, failure = settlement.job, settlement.failure
-        error_class = failure.error_class if failure else ""
-        tier = self._tier(job.tenant)
+        job, tier = settlement.job, self._tier(settlement.job.tenant)
+        error_class = error_class_of(settlement)
         return JobEnd(job.tenant, tier, job.job_class, settlement.ending, settlement.busy_for, error_class)
 
     # -- keeping ---------------------------------------------------------------------------------------
 
     async def _renewing(self, node: Node) -> None:
-        lease_for = self._settings.lease_for
+        """A renewal that gets no answer is tried again soon, since the next regular one may be too late."""
+        wait = every = self._settings.lease_for / 3
         while True:
-            await asyncio.sleep(lease_for / 3)
-            began, claims = self._clock.monotonic(), self._leases.claims()
-            try:
-                kept = await self._store.renew(node, claims, lease_for) if claims else set[ClaimId]()
-            except StoreUnavailable as error:
-                self._failed("renewal", error, lease_for / 3)
-            else:
-                self._leases.renewed(kept, Instant(began + lease_for))
-                self._drop(node, set(claims) - kept)
-            # What could run out before the next renewal is answered is given up now.
-            self._drop(node, self._leases.untrusted(Instant(self._clock.monotonic() + lease_for / 3)))
+            await asyncio.sleep(wait)
+            wait = every if await self._renewed(node, within=every) else every / 5
 
-    def _drop(self, node: Node, claims: set[ClaimId]) -> None:
-        """The jobs of lost claims are stopped here: someone else will run them, or does already."""
-        jobs = self._leases.drop(claims)
-        for job in jobs:
-            task = self._tasks.get(key_of(job))
-            if task is not None:
-                task.cancel()
+    async def _renewed(self, node: Node, *, within: Seconds) -> bool:
+        lease_for, leases = self._settings.lease_for, self._attempts.leases
+        began, claims = self._clock.monotonic(), leases.claims()
+        if not claims:
+            return True
+        try:
+            kept = await _answered(self._store.renew(node, claims, lease_for), within, "renewing leases")
+        except StoreUnavailable as error:
+            self._failed("renewal", error, within / 5)
+            return False
+        leases.renewed(kept, Instant(began + lease_for))
+        self._give_up(node, set(claims) - kept)
+        return True
+
+    async def _expiring(self, node: Node) -> None:
+        """Waits for nobody: what cannot be trusted at the next look is given up, while it is held still."""
+        tick = self._settings.lease_for / 20
+        while True:
+            await asyncio.sleep(tick)
+            until = Instant(self._clock.monotonic() + 2 * tick)
+            self._give_up(node, self._attempts.leases.untrusted(until))
+
+    def _give_up(self, node: Node, claims: Collection[ClaimId]) -> None:
+        jobs = self._attempts.drop(claims)
         if jobs:
             self._events(LeasesLost(node.id, len({job.claim for job in jobs}), len(jobs)))
-        if not self._leases:
-            self._quiet.set()
 
     async def _beating(self, node: Node) -> None:
-        every = self._settings.heartbeat_every
+        """Ends when the store does not know this node: a backup was restored, or it was away for days."""
+        every, within = self._settings.heartbeat_every, self._settings.lease_for / 3
         while True:
+            beat = self._store.heartbeat(node, draining=self._draining.is_set())
             try:
-                await self._store.heartbeat(node, draining=self._draining.is_set())
+                presence = await _answered(beat, within, "sending a heartbeat")
             except StoreUnavailable as error:
                 self._failed("worker", error, every)
+            else:
+                if presence is Presence.SUPERSEDED:
+                    raise UsageError(_SUPERSEDED.format(node.id))
+                if presence is Presence.FORGOTTEN:
+                    return
             await asyncio.sleep(every)
 
     async def _reclaiming(self, node: Node) -> None:
@@ -266,39 +241,43 @@ class Worker:
             wait = self._settings.reclaim_every * self._around.randomness.uniform(0.5, 1.5)
             await asyncio.sleep(wait)
             try:
-                count = await self._store.reclaim(limit=100)
+                reclaimed = await self._store.reclaim(limit=100)
             except StoreUnavailable as error:
                 self._failed("worker", error, wait)
                 continue
-            if count:
-                self._events(JobsReclaimed(count))
+            if reclaimed.jobs:
+                self._events(JobsReclaimed(reclaimed.jobs))
+            if reclaimed.dead:
+                died = (JobDied(each.job, each.tenant, each.reason) for each in reclaimed.dead)
+                self._events(JobsDied(node.id, tuple(died)))
 
     # -- leaving ---------------------------------------------------------------------------------------
 
-    async def _drain(self, node: Node, *, taking: "asyncio.Task[None]") -> None:
+    async def _drain(self, node: Node, *, taking: "asyncio.Task[None]") -> int:
+        """How many jobs were given back."""
         self._events(NodeDraining(node.id, self.running, self._settings.grace_for))
         await self._try(lambda: self._store.heartbeat(node, draining=True))
-        await _cancelled([taking])
+        async with self._taking_turn:  # a take that is under way comes to its end
+            await _cancelled([taking])
         try:
             async with asyncio.timeout(self._settings.grace_for):
-                await self._quiet.wait()
+                await self._attempts.quiet.wait()
         except TimeoutError:
             pass  # what still runs is given back
         released = await self._release(node)
-        await self._try(lambda: self._store.leave(node))
-        self._events(NodeLeft(node.id, released))
+        # What ended is being recorded, and what cannot be stopped is renewed until it ends: given back, it
+        # would run twice at once. A store that does not answer ends this wait with the leases.
+        await self._attempts.quiet.wait()
+        return released
 
     async def _release(self, node: Node) -> int:
         """Stop what still runs and give it back unharmed, with the claims that were never started."""
-        now, began = self._clock.monotonic(), dict(self._began)
-        await _cancelled(list(self._tasks.values()))
-        ended = {key_of(s.job) for s in self._ended}
-        unfinished = [job for job in self._leases.jobs() if key_of(job) not in ended]
-        back = [release(job, now - began.get(key_of(job), now)) for job in unfinished]
+        back = await self._attempts.stop(within=self._settings.stop_within)
         planned = await self._try(lambda: self._store.take(node, self._settings.lease_for))
-        back += [release(job, 0.0) for job in planned or ()]
-        if back or self._ended:
-            await self._try(lambda: self._store.settle(node, [*self._ended, *back]))
+        back += [release(job, 0.0) for job in planned or () if not self._attempts.leases.knows(job)]
+        if back:
+            await self._try(lambda: self._store.settle(node, back))
+            self._attempts.settled(settlement.job for settlement in back)
         return len(back)
 
     # -- when the store fails --------------------------------------------------------------------------
@@ -323,6 +302,15 @@ class Worker:
 
     def _failed(self, loop: str, error: StoreUnavailable, retry_for: Seconds) -> None:
         self._events(StoreFailed(loop, type(error).__name__, retry_for))
+
+
+async def _answered(call: Coroutine[Any, Any, _T], within: Seconds, doing: str) -> _T:
+    """What ``call`` returns, if it does within so many seconds; else the store is unavailable."""
+    try:
+        async with asyncio.timeout(within):
+            return await call
+    except TimeoutError:
+        raise StoreUnavailable(f"{doing}: the store gave no answer within {within:g} s") from None
 
 
 async def _cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:

@@ -22,6 +22,7 @@ _JOB = ClaimedJob(
     content_type="application/json",
     submitted_at=Timestamp(1_767_225_600.0),
     ordered=False,
+    waited_for=0.0,
 )
 
 

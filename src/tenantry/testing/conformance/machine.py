@@ -136,7 +136,7 @@ class Story:
         """Until somebody takes it back, what was held is held, however long ago its lease ran out."""
         await self.world.pass_time(START_LEASE + 1.0)
         await self.refresh()
-        assert await self.world.worker.reclaim(limit=100) == len(self.held) + untaken
+        assert (await self.world.worker.reclaim(limit=100)).jobs == len(self.held) + untaken
         for id_, pair in self.held.items():
             self.stale.append(pair)
             self.states[id_] = JobState.WAITING

@@ -243,7 +243,7 @@ class PlannerConformance:
         plan = ClaimPlan(NodeId("gone"), 1, (flow,), (Seq(1),), (0,))
         await world.planner.round(world.hand.term, [plan], {flow: 2})
         await world.pass_time(START_LEASE + 1.0)
-        assert await world.worker.reclaim(limit=10) == 1
+        assert (await world.worker.reclaim(limit=10)).jobs == 1
         await world.hand.rebuild()
         (claimed,) = await world.claim(await world.node())
         assert (claimed.id, claimed.attempt) == (id_, 1)

@@ -33,9 +33,9 @@ class WorkerConformance:
         (id_,) = await world.submit(job())
         for life in range(3):
             assert await world.hand.claim(await world.node(f"life {life}"), 1) == 1
-            assert await world.worker.reclaim(limit=10) == 0
+            assert (await world.worker.reclaim(limit=10)).jobs == 0
             await world.pass_time(START_LEASE + 1.0)
-            assert await world.worker.reclaim(limit=10) == 1
+            assert (await world.worker.reclaim(limit=10)).jobs == 1
         (claimed,) = await world.claim(await world.node("fourth"))
         assert (claimed.id, claimed.attempt) == (id_, 1)
         assert (await _view(world, id_)).history == ()
@@ -55,7 +55,7 @@ class WorkerConformance:
         for _ in range(5):
             await world.pass_time(2.0)
             assert await world.worker.renew(node, {claimed.claim}, 6.0) == {claimed.claim}
-            assert await world.worker.reclaim(limit=10) == 0
+            assert (await world.worker.reclaim(limit=10)).jobs == 0
         assert await world.settle(node, [claimed], Ending.DELIVERED) == 1
 
     async def test_only_the_owning_incarnation_renews(self, world: World) -> None:
@@ -81,10 +81,10 @@ class WorkerConformance:
         (id_,) = await world.submit(job())
         await world.claim(await world.node(), lease_for=6.0)
         restarted = await world.node()
-        assert await world.worker.reclaim(limit=10) == 0
+        assert (await world.worker.reclaim(limit=10)).jobs == 0
         assert await world.claim(restarted) == []
         await world.pass_time(7.0)
-        assert await world.worker.reclaim(limit=10) == 1
+        assert (await world.worker.reclaim(limit=10)).jobs == 1
         (again,) = await world.claim(restarted)
         assert (again.id, again.attempt) == (id_, 2)
         (lost,) = (await _view(world, id_)).history
@@ -100,9 +100,9 @@ class WorkerConformance:
         for _ in range(20):
             await world.claim(node, 1, lease_for=6.0)
         await world.pass_time(7.0)
-        assert await world.worker.reclaim(limit=5) == 5
-        assert await world.worker.reclaim(limit=100) == 15
-        assert await world.worker.reclaim(limit=100) == 0
+        assert (await world.worker.reclaim(limit=5)).jobs == 5
+        assert (await world.worker.reclaim(limit=100)).jobs == 15
+        assert (await world.worker.reclaim(limit=100)).jobs == 0
 
     async def test_a_job_that_lost_its_last_possible_worker_is_dead(self, world: World) -> None:
         (id_,) = await world.submit(job())
@@ -157,7 +157,7 @@ class WorkerConformance:
         late, node = await world.node("late"), await world.node()
         (before,) = await world.claim(late, lease_for=6.0)
         await world.pass_time(7.0)
-        assert await world.worker.reclaim(limit=10) == 1
+        assert (await world.worker.reclaim(limit=10)).jobs == 1
         (now,) = await world.claim(node)
         assert now.token > before.token
         assert await world.settle(late, [before], Ending.DELIVERED) == 0

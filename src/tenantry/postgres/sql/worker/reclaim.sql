@@ -28,16 +28,28 @@ WITH expired AS MATERIALIZED (
 ), ended AS (
     DELETE FROM tenantry.jobs WHERE ctid = ANY (ARRAY(SELECT place FROM living WHERE spent AND job_id IS NOT NULL))
     RETURNING job_id, tenant_id, flow_id, bulk_id, has_key, payload, content_type, submitted_at
-), forgotten AS (
+), history AS (
     DELETE FROM tenantry.attempts WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended))
+    RETURNING job_id, number, ended_at, busy_for, status, error_class, excerpt
+), story AS (
+    -- What was kept of the job, and the attempt that is lost now.
+    SELECT job_id, jsonb_agg(jsonb_build_object('number', number, 'ended_at', extract(epoch FROM ended_at),
+             'busy_for', busy_for, 'status', status, 'error_class', error_class, 'excerpt', excerpt) ORDER BY number) AS told
+      FROM (SELECT * FROM history
+             UNION ALL
+            SELECT job_id, attempts, clock_timestamp(), extract(epoch FROM clock_timestamp() - claimed_at), NULL,
+                   'worker_lost', 'the lease of the worker ran out'
+              FROM living WHERE spent AND job_id IS NOT NULL) a
+     GROUP BY job_id
 ), buried AS (
     INSERT INTO tenantry.dead_letters (job_id, tenant_id, target, job_class, payload, content_type, submitted_at, attempts,
-                                       reason)
+                                       reason, history)
     SELECT e.job_id, e.tenant_id, f.target, f.job_class, e.payload, e.content_type, e.submitted_at, $2::integer,
-           format('worker_lost after %s attempts: every worker that ran it was lost', $2::integer)
-      FROM ended e
+           format('worker_lost after %s attempts: its last worker was lost too', $2::integer), s.told
+      FROM ended e JOIN story s USING (job_id)
      CROSS JOIN LATERAL (SELECT job_class, (SELECT target FROM tenantry.lanes WHERE lane_id = x.lane_id) AS target
                            FROM tenantry.flows x WHERE x.flow_id = e.flow_id OFFSET 0) f
+    RETURNING job_id, tenant_id, reason
 ), recorded AS (
     INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, bulk_id, ended_at)
     SELECT job_id, tenant_id, 2, $2::integer, bulk_id, clock_timestamp() FROM ended
@@ -54,4 +66,5 @@ WITH expired AS MATERIALIZED (
               FROM (SELECT tenant_id, count(*)::integer AS n FROM ended GROUP BY 1) x) t
      WHERE s.seqs IS NOT NULL
 )
-SELECT count(*) FROM living WHERE job_id IS NOT NULL
+SELECT b.job_id, b.tenant_id, b.reason, n.jobs
+  FROM (SELECT count(*) AS jobs FROM living WHERE job_id IS NOT NULL) n LEFT JOIN buried b ON true

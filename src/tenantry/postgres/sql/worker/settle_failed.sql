@@ -31,7 +31,8 @@ WITH held AS MATERIALIZED (
     SELECT s.*, j.*, f.target, f.job_class,
            CASE WHEN s.ending IN (1, 3) AND j.job_id IS NOT NULL
                 THEN clock_timestamp() + make_interval(secs => coalesce(s.retry_for, 0)) END AS due_at,
-           CASE WHEN s.ending = 1 THEN s.attempts + 1 ELSE s.attempts END AS counted
+           -- Given back, it does not count; nor where a job is dead before it was tried once more.
+           CASE WHEN s.ending IN (1, 2) AND s.error_class IS NOT NULL THEN s.attempts + 1 ELSE s.attempts END AS counted
       FROM settled s
       LEFT JOIN LATERAL (SELECT ctid AS place, job_id, tenant_id, payload, content_type, submitted_at, bulk_id, has_key
                            FROM tenantry.jobs WHERE flow_id = s.flow_id AND seq = s.seq OFFSET 0) j ON true
@@ -59,15 +60,15 @@ WITH held AS MATERIALIZED (
 ), buried AS (
     INSERT INTO tenantry.dead_letters (job_id, tenant_id, target, job_class, payload, content_type, submitted_at, attempts,
                                        status, reason, history)
-    SELECT s.job_id, s.tenant_id, s.target, s.job_class, s.payload, s.content_type, s.submitted_at, s.attempts + 1,
+    SELECT s.job_id, s.tenant_id, s.target, s.job_class, s.payload, s.content_type, s.submitted_at, s.counted,
            s.status, coalesce(s.reason, ''),
            coalesce(b.told, '[]') || CASE WHEN s.error_class IS NULL THEN '[]' ELSE jsonb_build_array(jsonb_build_object(
-             'number', s.attempts + 1, 'ended_at', extract(epoch FROM clock_timestamp()), 'busy_for', s.busy,
+             'number', s.counted, 'ended_at', extract(epoch FROM clock_timestamp()), 'busy_for', s.busy,
              'status', s.status, 'error_class', s.error_class, 'excerpt', s.excerpt)) END
       FROM ended s LEFT JOIN told_before b USING (job_id)
 ), recorded AS (
     INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, status, bulk_id, ended_at)
-    SELECT job_id, tenant_id, 2, attempts + 1, status, bulk_id, clock_timestamp() FROM ended
+    SELECT job_id, tenant_id, 2, counted, status, bulk_id, clock_timestamp() FROM ended
 ), aging AS (
     UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + interval '24 hours'
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
