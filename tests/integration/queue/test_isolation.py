@@ -37,11 +37,15 @@ CALLS: Mapping[str, str] = {
     "ARRAY['a/b'], ARRAY[NULL]::timestamptz[], ARRAY[NULL]::real[], ARRAY[NULL]::uuid[], ARRAY[false])",
     "submit": "('globex', 100, ARRAY[{flow}]::bigint[], ARRAY['{new}']::uuid[], ARRAY['x']::bytea[], "
     "ARRAY['a/b'], ARRAY[0]::float8[], ARRAY[NULL]::real[], NULL, NULL)",
-    "cancel": "('globex', '{job}')",
-    "submit_bulk": "('globex', '{new}', ARRAY['x'], ARRAY[0]::smallint[], ARRAY[-1]::smallint[], "
+    "ended": "('globex')",
+    "cancel": "('globex', '{job}', 3600)",
+    "submit_bulk": "('globex', 100, '{new}', ARRAY['x'], ARRAY[0]::smallint[], ARRAY[-1]::smallint[], "
     "ARRAY['{new}']::uuid[], ARRAY['x']::bytea[], ARRAY['a/b'], ARRAY[0]::float8[], ARRAY[NULL]::real[])",
 }
 """Every function that the tenants' login may call, called with another tenant's name."""
+
+FINDS_NOTHING = {"append": "", "ended": 0}
+"""Those that are not refused: for want of rows to see, the one does nothing and the other counts 0."""
 
 ANY_ROW = "(tenant_id) VALUES ('globex')"
 ROWS = {"outcomes": "(tenant_id, ended_at) VALUES ('globex', now())"}
@@ -68,7 +72,7 @@ async def theirs(queue: Queue) -> tuple[JobId, int]:
     for tenant in (ACME, GLOBEX):
         keyed = [NewJob(HOOK, b"{}", idempotency_key="k")]
         (waiting, *_) = await queue.submit(tenant, [*jobs(3), *keyed, NewJob(HOOK, b"{}", delay_for=600.0)])
-        await queue.intake.submit_bulk(tenant, jobs(2))
+        await queue.intake.submit_bulk(tenant, jobs(2), most=2)
     async with admin(queue) as connection:
         flow = await connection.fetchval("SELECT flow_id FROM tenantry.jobs WHERE job_id = $1::uuid", waiting)
         await connection.execute(
@@ -79,6 +83,9 @@ async def theirs(queue: Queue) -> tuple[JobId, int]:
             "INSERT INTO tenantry.dead_letters (job_id, tenant_id, target, job_class, payload, content_type, "
             "submitted_at, attempts, reason) SELECT gen_random_uuid(), t, 'x', 0, '', 'x', now(), 1, 'over' "
             "FROM unnest(ARRAY['acme', 'globex']) t"
+        )
+        await connection.execute(
+            "INSERT INTO tenantry.endings (tenant_id, ended) VALUES ('acme', 0), ('globex', 0)"
         )
         await connection.execute(
             "INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, ended_at) "
@@ -234,9 +241,10 @@ async def test_a_function_called_with_another_tenants_name_does_nothing_of_that_
     job, flow = theirs
     before = await _picture(queue)
     call = f"tenantry.{name}" + CALLS[name].format(job=job, flow=flow, new=uuid4())
-    if name == "append":  # finds no row of the flow to append to, and so does nothing
+    if name in FINDS_NOTHING:
         async with bound(queue.database.tenant, ACME) as connection:
-            await connection.fetch(f"SELECT * FROM {call}")
+            told = await connection.fetchval(f"SELECT * FROM {call}")
+            assert not told or told == FINDS_NOTHING[name]
     else:
         with refused():
             async with bound(queue.database.tenant, ACME) as connection:
@@ -256,7 +264,7 @@ async def test_a_job_of_another_tenant_cannot_be_reached_by_its_id(
 
 
 async def test_feeding_and_rolling_are_not_for_the_tenants_login(queue: Queue) -> None:
-    for call in ("feed('acme', 10, 10)", "roll_outcomes(7)", "submit_later('acme', 'x', '')"):
+    for call in ("feed('acme', 10, 10, 10)", "roll_outcomes(7)", "submit_later('acme', 'x', '')"):
         with refused():
             async with bound(queue.database.tenant, ACME) as connection:
                 await connection.fetch(f"SELECT tenantry.{call}")

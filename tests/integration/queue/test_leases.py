@@ -3,8 +3,10 @@ clock but the database's."""
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
+import asyncpg
 import pytest
 from queue_world import ACME, HOOK, Doing, Queue, at_once, jobs, opened, running, until
 
@@ -14,7 +16,7 @@ from tenantry.lanes.model import HTTP
 from tenantry.lanes.outcome import Outcome
 from tenantry.queue.changes import Left
 from tenantry.queue.events import LeasesLost, NodeJoined, NodeLeft, StoreFailed
-from tenantry.queue.model import ENDS, ClaimedJob, Ending, JobState, NewJob, NodeId
+from tenantry.queue.model import ENDS, ClaimedJob, Ending, JobState, NewJob, NodeId, Reclaimed
 from tenantry.queue.worker import WorkerSettings
 from tenantry.testing.conformance.world import Hand, settlement
 
@@ -109,17 +111,49 @@ async def test_two_settles_and_a_reclaim_at_once_end_every_job_once(queue: Queue
             held = await queue.worker.take(node, 0.0)  # a lease that is over at once
             delivered = [settlement(job, Ending.DELIVERED) for job in held[turn % 3 :]]
             failed = [settlement(job, (Ending.DEAD, Ending.RETRY)[turn % 2]) for job in reversed(held)]
-            left = await asyncio.gather(
+            *settled, back = await asyncio.gather(
                 queue.worker.settle(node, delivered),
                 other.worker.settle(node, [*failed[turn % 4 :], *delivered[:1]]),
                 other.worker.reclaim(limit=10),
             )
-            assert sum(left) + await in_flight(queue) == len(held) == 4
+            assert sum(settled) + back.jobs + await in_flight(queue) == len(held) == 4
             await queue.worker.reclaim(limit=10)
             assert await in_flight(queue) == 0
             assert await queue.faults() == []
     counts = await queue.operator.counts()
     assert sum(counts.values()) == total
+
+
+async def test_claims_whose_answer_was_lost_are_given_again_to_the_node_that_holds_them(queue: Queue) -> None:
+    """A connection broke after the claims were started and before the node heard: they must not hold its
+    slots until their lease is over."""
+    hand = Hand(queue.planner)
+    node = await queue.worker.register(NodeId("node"), "shared", 100, {HTTP})
+    await queue.submit(ACME, jobs(3))
+    await hand.claim(node, 3)
+    unheard = await queue.worker.take(node, 30.0)
+    assert await queue.worker.take(node, 30.0) == []
+    await _break_connections(queue)
+    again = await queue.worker.take(node, 30.0)
+    assert [(job.id, job.claim, job.token, job.attempt) for job in again] == [
+        (job.id, job.claim, job.token, job.attempt) for job in unheard
+    ]
+    assert await queue.worker.take(node, 30.0) == []
+    assert await queue.worker.settle(node, [settlement(job, Ending.DELIVERED) for job in again]) == 3
+
+
+async def test_a_job_that_is_given_again_to_the_worker_that_runs_it_runs_once(queue: Queue) -> None:
+    (id_,) = await queue.submit(ACME, jobs(1))
+    hanging = Hanging()
+    async with running(queue, Doing(hanging)) as node:
+        await hanging.begun.wait()
+        await _break_connections(queue)
+        await queue.submit(ACME, jobs(1))
+        await until(lambda: _begun(hanging, 2))
+        hanging.go.set()
+        await until(lambda: ended(queue, 2))
+    assert hanging.most[id_] == 1
+    assert node.told.of(LeasesLost) == []
 
 
 async def test_a_job_whose_row_is_gone_at_the_settle_still_gives_its_slot_back(queue: Queue) -> None:
@@ -178,7 +212,7 @@ async def test_a_node_whose_clock_is_five_minutes_ahead_changes_nothing(queue: Q
         (now,) = await queue.submit(ACME, jobs(1))
         await hanging.begun.wait()
         await asyncio.sleep(1.5 * SHORT.lease_for)
-        assert await queue.worker.reclaim(limit=10) == 0
+        assert await queue.worker.reclaim(limit=10) == Reclaimed(0)
         hanging.go.set()
         await until(lambda: ended(queue, 1))
     assert (hanging.most[now], hanging.most[due_later]) == (1, 0)
@@ -197,7 +231,7 @@ async def test_renewals_go_through_while_jobs_hold_every_pooled_connection(queue
         greedy = [await queue.database.engine.acquire() for _ in range(queue.database.engine.get_max_size())]
         for _ in range(5):
             await asyncio.sleep(0.5 * SHORT.lease_for)
-            assert await other.worker.reclaim(limit=10) == 0
+            assert await other.worker.reclaim(limit=10) == Reclaimed(0)
         for connection in greedy:
             await queue.database.engine.release(connection)
         hanging.go.set()
@@ -221,3 +255,20 @@ async def in_flight(queue: Queue) -> int:
 async def lease_ends(queue: Queue) -> float:
     query = "SELECT extract(epoch FROM max(expires_at)) FROM tenantry.claims WHERE started"
     return float(await queue.database.engine.fetchval(query))
+
+
+async def _break_connections(queue: Queue) -> None:
+    """As a restart of the server does, or a network that forgets: each of the engine's pooled connections."""
+    connection = await asyncpg.connect(queue.urls.admin)
+    await connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE usename = 'tenantry_engine' AND datname = current_database()"
+    )
+    await connection.close()
+    for _ in range(queue.database.engine.get_size()):  # each is found broken, once
+        with suppress(asyncpg.PostgresError, asyncpg.InterfaceError):
+            await queue.database.engine.execute("SELECT 1")
+
+
+async def _begun(hanging: Hanging, count: int) -> bool:
+    return hanging.most.total() >= count

@@ -29,6 +29,8 @@ from tenantry.queue.model import ENDS, Accepted, ClaimedJob, JobClass, JobState,
 
 pytestmark = pytest.mark.needs_postgres
 
+MANY = 1_000_000
+
 
 async def test_a_bound_is_exact_under_twenty_submitters_of_two_processes(queue: Queue) -> None:
     async with opened(queue.urls, connections=8) as other:
@@ -111,7 +113,7 @@ async def test_batches_of_many_tenants_and_targets_in_any_order_never_deadlock(q
             ]
             if turn % 4 == 3:
                 keyless = [NewJob(job.target, b"{}", ordering_key=job.ordering_key) for job in batch]
-                await queue.intake.submit_bulk(tenant, keyless)
+                await queue.intake.submit_bulk(tenant, keyless, most=10_000)
                 accepted += len(keyless)
                 continue
             ids = await queue.submit(tenant, batch)
@@ -176,7 +178,7 @@ async def test_a_long_open_transaction_delays_nobody(queue: Queue) -> None:
         async with connection.transaction():
             await queue.intake.submit_later(connection, ACME, NewJob(HOOK, b"late"))
             await queue.submit(ACME, [NewJob(HOOK, b"now")])
-            await queue.intake.submit_bulk(ACME, [NewJob(HOOK, b"bulk")])
+            await queue.intake.submit_bulk(ACME, [NewJob(HOOK, b"bulk")], most=1)
             await until(lambda: _ended(queue, 2))
             assert {job.payload for job in executor.begun} == {b"now", b"bulk"}
         await until(lambda: _ended(queue, 3))
@@ -189,7 +191,8 @@ async def test_a_committed_job_over_the_bound_is_a_dead_letter_that_says_so(queu
     async with connection.transaction():
         ids = [await queue.intake.submit_later(connection, ACME, NewJob(HOOK, b"{}")) for _ in range(2)]
     await connection.close()
-    assert await queue.feeder.feed({ACME: 4}, limit=100) == 2
+    fed = await queue.feeder.feed(ACME, bound=4, limit=100)
+    assert (fed.moved, fed.died) == (2, ((ids[1], "over bound"),))
     states = {}
     for id_ in ids:
         view = await queue.intake.job(ACME, id_)

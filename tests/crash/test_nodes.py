@@ -1,0 +1,153 @@
+"""Nodes that are killed, drained and restarted, and a server that restarts under them, with fsync on."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pytest
+from nodes import NodeProcess
+
+from tenantry.config.model import TenantDocument
+from tenantry.config.registry import Registry
+from tenantry.config.tiers import Tier
+from tenantry.kernel.clock import SystemClock
+from tenantry.kernel.errors import StoreUnavailable
+from tenantry.kernel.instant import Seconds
+from tenantry.kernel.randomness import SystemRandomness
+from tenantry.kernel.tenant import TenantId, TierName
+from tenantry.lanes.model import Target
+from tenantry.postgres.database import Database
+from tenantry.postgres.directory import write_registry
+from tenantry.postgres.embedded import EmbeddedServer
+from tenantry.postgres.hints import Hints
+from tenantry.postgres.intake_store import PostgresIntakeStore
+from tenantry.postgres.migrate import migrate
+from tenantry.postgres.operator_store import PostgresOperatorStore
+from tenantry.postgres.urls import DatabaseUrls
+from tenantry.queue.events import NodeJoined
+from tenantry.queue.model import ENDS, Accepted, JobId, JobState, JobView, NewJob
+
+pytestmark = pytest.mark.needs_postgres
+
+_T = TypeVar("_T")
+
+ACME = TenantId("acme")
+STEADY, LONG = Target("handler:steady"), Target("handler:long")
+
+
+@dataclass(slots=True)
+class Scene:
+    """A server whose crash counts, the operator's and the tenants' side of its queue, and the nodes."""
+
+    server: EmbeddedServer
+    urls: DatabaseUrls
+    database: Database
+    intake: PostgresIntakeStore
+    operator: PostgresOperatorStore
+    stack: AsyncExitStack
+
+    async def node(self, name: str, *words: str, slots: int = 4) -> NodeProcess:
+        node = await NodeProcess.started(
+            "--database-url", self.urls.admin, "--name", name, "--slots", str(slots), *words
+        )
+        self.stack.push_async_callback(node.kill)
+        await node.told(NodeJoined)
+        return node
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[JobId]:
+        ids: list[JobId] = []
+        for start in range(0, len(jobs), 1_000):
+            answer = await self.intake.submit(ACME, jobs[start : start + 1_000], bound=None)
+            assert isinstance(answer, Accepted)
+            ids += answer.ids
+        return ids
+
+    async def view(self, id_: JobId) -> JobView:
+        view = await self.intake.job(ACME, id_)
+        assert view is not None
+        return view
+
+    async def count(self, *states: JobState) -> int:
+        counts = await patiently(self.operator.counts)
+        return sum(counts[state] for state in states)
+
+    async def until(self, count: int, *states: JobState) -> None:
+        """Until so many jobs are in these states. The test's timeout is its end."""
+        while await self.count(*states) < count:  # noqa: ASYNC110 - only the database knows
+            await asyncio.sleep(0.05)
+
+    async def faults(self) -> list[str]:
+        return list(await patiently(self.operator.audit))
+
+
+@pytest.fixture
+async def scene(embedded_server_factory: Callable[..., EmbeddedServer]) -> AsyncIterator[Scene]:
+    server = embedded_server_factory(made=True)
+    await asyncio.to_thread(server.start)
+    urls = DatabaseUrls.derived(server.url())
+    await migrate(urls.admin)
+    tier = Tier(TierName("open"))
+    await write_registry(urls.admin, Registry((tier,), (TenantDocument(ACME, tier.name),)))
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(await Database.open(urls))
+        hints = Hints(database)
+        stack.push_async_callback(hints.close)
+        intake = PostgresIntakeStore(database, hints, SystemClock(), SystemRandomness())
+        operator = PostgresOperatorStore(database, hints)
+        yield Scene(server, urls, database, intake, operator, stack)
+
+
+async def test_sigterm_in_mid_job_drains_up_to_the_grace_and_leaves_nothing_claimed(scene: Scene) -> None:
+    """Case Q15, as an orchestrator does it."""
+    node = await scene.node("node", "--grace", "1")
+    ends, stays = await scene.submit([NewJob(LONG, b"0.6"), NewJob(LONG, b"60")])
+    await scene.until(2, JobState.RUNNING)
+    node.signal(signal.SIGTERM)
+    assert await node.ended() == 0
+    assert await scene.count(JobState.RUNNING) == 0
+    assert ((await scene.view(ends)).state, (await scene.view(ends)).attempts) == (JobState.DELIVERED, 1)
+    assert ((await scene.view(stays)).state, (await scene.view(stays)).attempts) == (JobState.WAITING, 0)
+    assert await scene.faults() == []
+
+
+@pytest.mark.parametrize("harm", ["restart", "crash"])
+@pytest.mark.timeout(120)
+async def test_full_speed_within_ten_seconds_of_a_servers_restart_and_nothing_lost(
+    scene: Scene, harm: str
+) -> None:
+    """Case Q19."""
+    accepted = await scene.submit([NewJob(STEADY, b"{}")] * 6_000)
+    for name in ("one", "two"):
+        await scene.node(name, slots=8)
+    await scene.until(300, *ENDS)
+    before = await rate(scene, 2.0)
+    await asyncio.to_thread(scene.server.kill if harm == "crash" else scene.server.stop)
+    await asyncio.to_thread(scene.server.start)
+    clock = SystemClock()
+    back = clock.monotonic()
+    while (now := await rate(scene, 1.0)) < 0.8 * before:
+        assert clock.monotonic() - back < 10.0, f"{now:.0f} jobs a second after ten, {before:.0f} before"
+        assert await scene.faults() == []
+    await scene.until(len(accepted), JobState.DELIVERED)
+    assert await scene.count(JobState.DELIVERED) == len(accepted)
+    assert await scene.faults() == []
+
+
+async def rate(scene: Scene, over: Seconds) -> float:
+    """Jobs that end a second."""
+    clock = SystemClock()
+    ended, at = await scene.count(*ENDS), clock.monotonic()
+    await asyncio.sleep(over)
+    return (await scene.count(*ENDS) - ended) / (clock.monotonic() - at)
+
+
+async def patiently(read: Callable[[], Awaitable[_T]]) -> _T:
+    """A server that has just been started again may turn the first reader away."""
+    while True:
+        try:
+            return await read()
+        except StoreUnavailable:
+            await asyncio.sleep(0.05)
