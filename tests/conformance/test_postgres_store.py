@@ -55,7 +55,7 @@ _MOMENTS = {
 
 
 _TABLES = (  # in an order that foreign keys allow
-    "tails", "flows", "lanes", "load", "jobs", "deferred", "withdrawn", "attempts", "claims", "changes",
+    "tails", "flows", "lanes", "load", "endings", "jobs", "deferred", "withdrawn", "attempts", "claims", "changes",
     "nodes", "idempotency", "outcomes", "dead_letters", "stored", "bulk_sets",
 )  # fmt: skip
 

@@ -39,6 +39,7 @@ def facts_of(books: Books, job: Job, pool: str) -> Facts:
         pool_in_flight=sum(len(claim.held) for claim in books.claims.values() if claim.pool == pool),
         pool_slots_of_kind=sum(worker.slots for worker in nodes if kind in worker.kinds),
         tenants_waiting=sum(count > 0 for count in waiting.values()),
+        waiting=frozenset(tenant for tenant, count in waiting.items() if count > 0),
         planner_live=books.planner_lives(),
         pool=pool,
     )

@@ -1,7 +1,7 @@
 """The tenant's side of the queue in memory."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tenantry.kernel.errors import InvalidValue
@@ -11,13 +11,19 @@ from tenantry.kernel.verdict import Refusal
 from tenantry.memory.books import Books
 from tenantry.memory.queue_facts import facts_of
 from tenantry.memory.records import Account, Bulk, Job, Key
-from tenantry.queue.admission import body_digest, key_digest, key_reused, over_bound, refuse_keys
+from tenantry.queue.admission import (
+    body_digest,
+    check_listed,
+    key_digest,
+    key_reused,
+    over_bound,
+    over_stored,
+    refuse_keys,
+)
 from tenantry.queue.changes import Deferred, Submitted
 from tenantry.queue.explain import Facts
 from tenantry.queue.lifecycle import JobEvent, allows
 from tenantry.queue.model import Accepted, BulkSet, FlowId, JobId, JobState, JobView, NewJob
-
-_MOST_LISTED = 1_000
 
 
 @dataclass(slots=True)
@@ -69,11 +75,14 @@ class IntakeSide:
         announce(books, stored, now)
         return Accepted(tuple(ids), frozenset(rows.known) | frozenset(rows.twins))
 
-    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet:
+    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob], *, most: int) -> BulkSet | Refusal:
         refuse_keys(jobs)
         if not jobs:
             raise InvalidValue("jobs", list(jobs), "at least one job")
         account = self._books.account(tenant)
+        stored = sum(len(bulk.waiting) for bulk in account.feeding)
+        if stored + len(jobs) > most:
+            return over_stored(most=most, stored=stored, wanted=len(jobs))
         bulk = Bulk(self._books.new_id(), tenant, self._books.now(), len(jobs), deque(jobs))
         account.bulks[bulk.id] = bulk
         account.feeding.append(bulk)
@@ -87,9 +96,12 @@ class IntakeSide:
         found = self._books.job(tenant, job)
         return None if found is None else _view(found, self._books.now())
 
+    async def states(self, tenant: TenantId, jobs: Collection[JobId]) -> Mapping[JobId, JobState]:
+        known, now = self._books.look(tenant).jobs, self._books.now()
+        return {job: known[job].state(now) for job in jobs if job in known}
+
     async def jobs(self, tenant: TenantId, *, state: JobState | None, limit: int) -> list[JobView]:
-        if not 1 <= limit <= _MOST_LISTED:
-            raise InvalidValue("limit", limit, f"1 to {_MOST_LISTED:,}")
+        check_listed(limit)
         now = self._books.now()
         views: list[JobView] = []
         for job in reversed(self._books.look(tenant).jobs.values()):

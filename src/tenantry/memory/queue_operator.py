@@ -11,7 +11,7 @@ from tenantry.memory.queue_audit import faults
 from tenantry.memory.queue_intake import announce
 from tenantry.memory.records import Account, Job
 from tenantry.queue.changes import LaneChanged
-from tenantry.queue.model import JobState
+from tenantry.queue.model import Fed, JobState
 
 
 class OperatorSide:
@@ -51,13 +51,10 @@ class FeederSide:
 
     _books: Books
 
-    async def feed(self, bounds: Mapping[TenantId, int | None], *, limit: int) -> int:
-        fed = 0
-        for tenant, bound in bounds.items():
-            account = self._books.look(tenant)
-            room = limit - fed if bound is None else min(limit - fed, bound - account.unended)
-            fed += self._feed(tenant, account, room)
-        return fed
+    async def feed(self, tenant: TenantId, *, bound: int | None, limit: int) -> Fed:
+        account = self._books.look(tenant)
+        room = limit if bound is None else min(limit, bound - account.unended)
+        return Fed(self._feed(tenant, account, room))
 
     async def stored_tenants(self) -> list[TenantId]:
         return [tenant for tenant, account in self._books.accounts.items() if account.feeding]

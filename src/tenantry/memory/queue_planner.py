@@ -54,12 +54,17 @@ class PlannerSide:
         books.hold_place(term)
         _check_heads(books, heads)
         found = _find(books, claims)  # everything is checked before anything is written
-        written = tuple(self._write(claim, found) for claim in claims)
+        for claim in claims:
+            self._write(claim, found)
         for flow, head in heads.items():
             _move_head(books.flows[flow], head)
         changes = tuple(books.changes)
         books.changes.clear()
-        return Round(books.now(), changes, written)
+        return Round(books.now(), changes)
+
+    async def held(self, term: int) -> frozenset[Place]:
+        self._books.hold_place(term)
+        return frozenset((held.flow, held.seq) for held in self._books.held())
 
     async def nodes(self, term: int) -> tuple[LiveNode, ...]:
         self._books.hold_place(term)
@@ -68,7 +73,7 @@ class PlannerSide:
     def _live_nodes(self) -> tuple[LiveNode, ...]:
         return tuple(_live(worker) for worker in self._books.live_workers())
 
-    def _write(self, plan: ClaimPlan, found: Mapping[Place, Job | None]) -> ClaimId:
+    def _write(self, plan: ClaimPlan, found: Mapping[Place, Job | None]) -> None:
         books, now = self._books, self._books.now()
         worker = books.workers.get(plan.node)
         pool = worker.pool if worker else None
@@ -84,7 +89,6 @@ class PlannerSide:
         if claim.held:
             books.claims[claim.id] = claim
             books.claims_signal(plan.node).set()
-        return claim.id
 
 
 def _find(books: Books, claims: Sequence[ClaimPlan]) -> dict[Place, Job | None]:

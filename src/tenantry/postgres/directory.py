@@ -11,8 +11,8 @@ from tenantry.config.keys_port import StoredKey
 from tenantry.config.model import TenantDocument
 from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
-from tenantry.kernel.errors import UnknownTenant
-from tenantry.kernel.instant import as_timestamp
+from tenantry.kernel.errors import UnknownTenant, UsageError
+from tenantry.kernel.instant import Seconds, as_timestamp
 from tenantry.kernel.tenant import TenantId, TierName, folded
 from tenantry.postgres.database import Database, connect_once
 from tenantry.postgres.errors import translated
@@ -27,7 +27,7 @@ class PostgresDirectory:
     """
 
     def __init__(self, database: Database) -> None:
-        self._pool = database.engine
+        self._pool = database.side
         self._registry = Registry()
         self._documents: dict[TenantId, TenantDocument] = {}
         self._tiers: dict[TierName, Tier] = {}
@@ -71,7 +71,7 @@ class PostgresApiKeys:
     """Implements :class:`tenantry.config.keys_port.ApiKeys`."""
 
     def __init__(self, database: Database) -> None:
-        self._pool = database.engine
+        self._pool = database.side
 
     async def find(self, key_id: str) -> StoredKey | None:
         with translated("looking up an API key"):
@@ -82,32 +82,39 @@ class PostgresApiKeys:
         return StoredKey(TenantId(row["tenant_id"]), row["secret_hash"], expires_at, row["revoked"])
 
 
-async def write_registry(admin_url: str, registry: Registry) -> int:
+async def write_registry(admin_url: str, registry: Registry, *, after: int | None = None) -> int:
     """Put ``registry`` in force for every node, as a whole; returns its version. The operator's login.
 
+    ``after``: the version that ``registry`` was made from. Raises :class:`UsageError`, and writes nothing,
+    when another is in force by now: what was written meanwhile would be lost. None: whatever is in force.
     Tenants that it no longer names lose their API keys; work that they have in the queue still ends.
     """
     connection = await connect_once(admin_url)
     try:
         with translated("writing the registry", where=redacted(admin_url)):
             async with connection.transaction():
-                return await _write(connection, registry)
+                return await _write(connection, registry, after)
     finally:
         await connection.close()
 
 
-async def add_api_key(admin_url: str, tenant: TenantId, key: NewApiKey, *, note: str = "") -> None:
-    """Keep a new key's hash. Raises :class:`UnknownTenant`. The operator's login."""
+async def add_api_key(
+    admin_url: str, tenant: TenantId, key: NewApiKey, *, note: str = "", expires_in: Seconds | None = None
+) -> None:
+    """Keep a new key's hash. Raises :class:`UnknownTenant`. The operator's login.
+
+    ``expires_in``: seconds from now, by the database's clock; None for a key that does not expire."""
     connection = await connect_once(admin_url)
     try:
         with translated("adding an API key", where=redacted(admin_url)):
             await connection.execute(
-                "INSERT INTO tenantry.api_keys (key_id, tenant_id, secret_hash, note) "
-                "VALUES ($1, $2, $3, $4)",
+                "INSERT INTO tenantry.api_keys (key_id, tenant_id, secret_hash, note, expires_at) "
+                "VALUES ($1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5))",
                 key.key_id,
                 tenant,
                 key.secret_hash,
                 note,
+                expires_in,
             )
     except Exception as error:
         if isinstance(error.__cause__, asyncpg.ForeignKeyViolationError):
@@ -132,10 +139,20 @@ async def revoke_api_key(admin_url: str, key_id: str) -> bool:
         await connection.close()
 
 
-async def _write(connection: "asyncpg.Connection[asyncpg.Record]", registry: Registry) -> int:
-    version: int = await connection.fetchval(
-        "UPDATE tenantry.registry SET version = version + 1, floor = $1 RETURNING version", registry.floor
+async def _write(
+    connection: "asyncpg.Connection[asyncpg.Record]", registry: Registry, after: int | None
+) -> int:
+    version: int | None = await connection.fetchval(
+        "UPDATE tenantry.registry SET version = version + 1, floor = $1 "
+        "WHERE $2::bigint IS NULL OR version = $2 RETURNING version",
+        registry.floor,
+        after,
     )
+    if version is None:
+        raise UsageError(
+            f"the registry was changed while this was prepared (it is no longer version {after}): nothing "
+            "was written. Run the command again, so that it starts from what is in force now"
+        )
     tenants = [(d.tenant, folded(d.tenant), d.tier, json.dumps(encode_document(d))) for d in registry.tenants]
     tiers = [(t.name, n, json.dumps(encode_tier(t))) for n, t in enumerate(registry.tiers)]
     await connection.execute(

@@ -93,7 +93,7 @@ class Inspection:
     """All raise :class:`~tenantry.kernel.errors.StoreUnavailable`. Safe for many tasks of one event loop."""
 
     def __init__(self, database: Database) -> None:
-        self._pool, self._control = database.engine, database.control
+        self._pool, self._control = database.side, database.control
 
     async def server(self) -> Server:
         with translated("asking the server"):
@@ -130,12 +130,6 @@ class Inspection:
         with translated("reading the ends of jobs"):
             rows = await self._pool.fetch(statement("inspection/ends"), list(jobs))
         return {_ENDS[row["state"]]: row["jobs"] for row in rows}
-
-    async def waiting_tenants(self) -> frozenset[TenantId]:
-        """Those with work in line or due. O(flows)."""
-        with translated("looking for waiting tenants"):
-            rows = await self._pool.fetch(statement("inspection/waiting_tenants"))
-        return frozenset(TenantId(row["tenant_id"]) for row in rows)
 
     async def keys(self, tenant: TenantId) -> Sequence[KeyRecord]:
         """The tenant's API keys, the newest first."""

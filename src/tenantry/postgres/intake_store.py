@@ -1,7 +1,7 @@
 """The tenant's side of the store. Each call binds the tenant for its transaction, under the row policies."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,8 +21,20 @@ from tenantry.postgres.session import bound
 from tenantry.postgres.statements import statement
 from tenantry.postgres.turns import Turns
 from tenantry.postgres.whole import whole_tables
-from tenantry.queue.admission import body_digest, key_digest, key_reused, over_bound, refuse_keys
+from tenantry.queue.admission import (
+    DEFAULT_LIMITS,
+    body_digest,
+    check_any_target,
+    check_job,
+    check_listed,
+    key_digest,
+    key_reused,
+    over_bound,
+    over_stored,
+    refuse_keys,
+)
 from tenantry.queue.explain import Facts
+from tenantry.queue.lifecycle import KEYS_KEPT_FOR, NODE_FRESH_FOR
 from tenantry.queue.model import Accepted, Attempt, BulkSet, JobClass, JobId, JobState, JobView, NewJob
 from tenantry.queue.ordering import bucket
 
@@ -31,8 +43,10 @@ _DRAINS_REMEMBERED = 10_000
 
 _SUBMIT = "SELECT * FROM tenantry.submit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 _FLOWS = "SELECT tenantry.flows_for($1, $2, $3, $4)"
-_BULK = "SELECT tenantry.submit_bulk($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+_BULK = "SELECT * FROM tenantry.submit_bulk($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 _LATER = "SELECT tenantry.submit_later($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+
+_CANCEL = "SELECT tenantry.cancel($1, $2, $3)"
 
 FlowKey = tuple[TenantId, Target, JobClass, int]
 
@@ -41,7 +55,7 @@ class PostgresIntakeStore:
     """Implements :class:`tenantry.queue.ports.IntakeStore`."""
 
     def __init__(self, database: Database, hints: Hints, clock: Clock, randomness: Randomness) -> None:
-        self._pool, self._engine, self._hints = database.tenant, database.engine, hints
+        self._pool, self._engine, self._hints = database.tenant, database.side, hints
         self._clock, self._randomness = clock, randomness
         self._flows: dict[FlowKey, int] = {}  # flows are never deleted, so an id once read stays true
         self._drains: dict[TenantId, tuple[int, Instant]] = {}
@@ -72,13 +86,14 @@ class PostgresIntakeStore:
         self._hints.changed()
         return Accepted(tuple(JobId(str(id_)) for id_ in row["ids"]), frozenset(row["existing"]))
 
-    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet:
+    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob], *, most: int) -> BulkSet | Refusal:
         refuse_keys(jobs)
         bulk_id = UUID(self._randomness.time_ordered_id())
         with translated("storing a bulk set"):
-            created_at = await self._pool.fetchval(
+            (row,) = await self._pool.fetch(
                 _BULK,
                 tenant,
+                most,
                 bulk_id,
                 [job.target for job in jobs],
                 [int(job.job_class) for job in jobs],
@@ -89,7 +104,9 @@ class PostgresIntakeStore:
                 [job.delay_for for job in jobs],
                 [job.cost for job in jobs],
             )
-        return BulkSet(str(bulk_id), tenant, len(jobs), len(jobs), 0, 0, 0, 0, as_timestamp(created_at))
+        if row["stored_at"] is None:
+            return over_stored(most=most, stored=row["stored"], wanted=len(jobs))
+        return BulkSet(str(bulk_id), tenant, len(jobs), len(jobs), 0, 0, 0, 0, as_timestamp(row["stored_at"]))
 
     async def bulk(self, tenant: TenantId, bulk_id: str) -> BulkSet | None:
         key = _uuid(bulk_id)
@@ -120,7 +137,14 @@ class PostgresIntakeStore:
             row = await connection.fetchrow(statement("intake/job"), key)
         return None if row is None else _view(tenant, row)
 
+    async def states(self, tenant: TenantId, jobs: Collection[JobId]) -> Mapping[JobId, JobState]:
+        keys = [key for job in jobs if (key := _uuid(job)) is not None]
+        async with bound(self._pool, tenant) as connection:
+            rows = await connection.fetch(statement("intake/states"), keys)
+        return {JobId(str(row["job_id"])): JobState(row["state"]) for row in rows}
+
     async def jobs(self, tenant: TenantId, *, state: JobState | None, limit: int) -> list[JobView]:
+        check_listed(limit)
         async with bound(self._pool, tenant) as connection:
             rows = await connection.fetch(statement("intake/jobs"), state and state.value, limit)
         return [_view(tenant, row) for row in rows]
@@ -130,7 +154,7 @@ class PostgresIntakeStore:
         if key is None:
             return None
         with translated("cancelling"):
-            found = await self._pool.fetchval("SELECT tenantry.cancel($1, $2)", tenant, key)
+            found = await self._pool.fetchval(_CANCEL, tenant, key, KEYS_KEPT_FOR)
         if found == JobState.CANCELLED:
             self._hints.changed()
         return None if found is None else JobState(found)
@@ -141,8 +165,8 @@ class PostgresIntakeStore:
         if key is None:
             return None
         with translated("explaining"):
-            async with whole_tables(self._engine) as connection:
-                row = await connection.fetchrow(statement("intake/facts"), tenant, key, pool)
+            async with whole_tables(self._engine.acquire()) as connection:
+                row = await connection.fetchrow(statement("intake/facts"), tenant, key, pool, NODE_FRESH_FOR)
         return None if row is None else _facts(tenant, row, pool)
 
     async def submit_later(self, connection: Any, tenant: TenantId, job: NewJob) -> JobId:
@@ -151,7 +175,10 @@ class PostgresIntakeStore:
         ``connection``: the caller's, whose role must be a member of ``tenantry_submitter``. No lock is taken
         that another submit waits for. The bound is reserved after the commit; a job over it is dead-lettered
         with the reason "over bound". Idempotency keys are not taken here: the transaction is one.
+        Raises :class:`InvalidValue` for what no submit accepts, before anything is sent.
         """
+        check_job(job, position=0, limits=DEFAULT_LIMITS, check_target=check_any_target)
+        refuse_keys([job])
         id_ = self._randomness.time_ordered_id()
         with translated("submitting in the caller's transaction"):
             await connection.execute(
@@ -175,16 +202,17 @@ class PostgresIntakeStore:
 
     async def _flow_ids(self, tenant: TenantId, jobs: Sequence[NewJob]) -> list[int]:
         keys = [(tenant, job.target, job.job_class, bucket(job.ordering_key)) for job in jobs]
-        unknown = sorted({key for key in keys if key not in self._flows})
-        if unknown:
+        known = {key: self._flows[key] for key in keys if key in self._flows}
+        unknown = sorted(set(keys) - known.keys())
+        if unknown:  # while they are asked for, another submit may clear what was remembered: `known` is ours
             _, targets, classes, buckets = zip(*unknown, strict=True)
             found = await self._pool.fetchval(_FLOWS, tenant, targets, [int(c) for c in classes], buckets)
             if len(self._flows) > _FLOWS_REMEMBERED:
                 self._flows.clear()
-            self._flows.update(zip(unknown, found, strict=True))
-            known = dict(zip(unknown, found, strict=True))
-            return [known.get(key) or self._flows[key] for key in keys]
-        return [self._flows[key] for key in keys]
+            fresh = dict(zip(unknown, found, strict=True))
+            self._flows.update(fresh)
+            known |= fresh
+        return [known[key] for key in keys]
 
     def _refused(self, tenant: TenantId, row: Any, bound: int | None, wanted: int) -> Refusal:
         if row["refused"] == "key" or bound is None:
@@ -257,7 +285,8 @@ def _facts(tenant: TenantId, row: asyncpg.Record, pool: str) -> Facts:
         pool_slots=row["slots"],
         pool_in_flight=int(row["running"]),
         pool_slots_of_kind=row["slots_of_kind"],
-        tenants_waiting=row["tenants_waiting"],
+        tenants_waiting=len(row["waiting"]),
+        waiting=frozenset(TenantId(each) for each in row["waiting"]),
         planner_live=row["planner"],
         pool=pool,
     )

@@ -1,4 +1,8 @@
-"""The planner's side of the store. Every statement is one autocommit that names the term."""
+"""The planner's side of the store. Every statement is one autocommit that names the term.
+
+Rounds have a connection of their own, so that no burst of anything else can hold them up; the place is kept
+over the side pool, so that it is kept while a rebuild holds that connection.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -30,13 +34,8 @@ from tenantry.queue.changes import (
     Submitted,
     Withdrawn,
 )
+from tenantry.queue.lifecycle import NODE_FRESH_FOR, START_LEASE
 from tenantry.queue.model import FlowId, JobClass, Seq
-
-START_LEASE: Seconds = 5.0
-"""How long a claim waits for its node. One that was never started does not count as an attempt."""
-
-HEARTBEAT_GOOD_FOR: Seconds = 5.0
-"""A node that was silent for this long has no slots."""
 
 _SWEEP_EVERY = 20  # rounds between two looks below the highest change seen: ids commit out of order
 
@@ -47,7 +46,7 @@ class PostgresPlannerStore:
     """Implements :class:`tenantry.queue.ports.PlannerStore`."""
 
     def __init__(self, database: Database, hints: Hints) -> None:
-        self._pool, self._hints = database.engine, hints
+        self._planning, self._side, self._hints = database.planning, database.side, hints
         self._above = 0
         self._rounds = 0
         self._known: set[int] = set()
@@ -55,20 +54,22 @@ class PostgresPlannerStore:
 
     async def take_place(self, holder: str, lease_for: Seconds) -> int | None:
         with translated("taking the planner's place"):
-            term: int | None = await self._pool.fetchval(statement("planner/take_place"), holder, lease_for)
+            term: int | None = await self._planning.fetchval(
+                statement("planner/take_place"), holder, lease_for
+            )
         self._hints.planner_here = term is not None
         return term
 
     async def keep_place(self, term: int, lease_for: Seconds) -> None:
         with translated("keeping the planner's place"):
-            kept = await self._pool.fetchval(statement("planner/keep_place"), term, lease_for)
+            kept = await self._side.fetchval(statement("planner/keep_place"), term, lease_for)
         if kept is None:
             self._lost(term)
 
     async def leave_place(self, term: int) -> None:
         self._hints.planner_here = False
         with translated("leaving the planner's place"):
-            await self._pool.execute(statement("planner/leave_place"), term)
+            await self._side.execute(statement("planner/leave_place"), term)
 
     async def rebuild(self, term: int) -> Standing:
         """Drains the changes first, so that those which the reading includes are few, then reads all tables
@@ -78,7 +79,7 @@ class PostgresPlannerStore:
         self._flows.clear()
         await self.round(term, (), {})
         with translated("rebuilding the planner's memory"):
-            async with whole_tables(self._pool) as connection:
+            async with whole_tables(self._planning.connection()) as connection:
                 return await self._read(connection, term)
 
     async def _read(self, connection: Any, term: int) -> Standing:
@@ -88,7 +89,7 @@ class PostgresPlannerStore:
         deferred = await connection.fetch(statement("planner/rebuild_deferred"))
         held = await connection.fetch(statement("planner/rebuild_held"))
         withdrawn = await connection.fetch(statement("planner/rebuild_withdrawn"))
-        nodes = await connection.fetch(statement("planner/nodes"), term, HEARTBEAT_GOOD_FOR)
+        nodes = await connection.fetch(statement("planner/nodes"), term, NODE_FRESH_FOR)
         self._known = {row["change_id"] for row in known}
         self._above = 0
         self._flows = {row["flow_id"] for row in flows}
@@ -107,9 +108,16 @@ class PostgresPlannerStore:
             nodes=self._nodes(nodes, term),
         )
 
+    async def held(self, term: int) -> frozenset[tuple[FlowId, Seq]]:
+        with translated("auditing the planner's memory"):
+            rows = await self._side.fetch(statement("planner/held"), term)
+        if not rows:
+            self._lost(term)
+        return frozenset((r["flow_id"], r["seq"]) for r in rows if r["flow_id"] is not None)
+
     async def nodes(self, term: int) -> tuple[LiveNode, ...]:
         with translated("reading the nodes"):
-            rows = await self._pool.fetch(statement("planner/nodes"), term, HEARTBEAT_GOOD_FOR)
+            rows = await self._planning.fetch(statement("planner/nodes"), term, NODE_FRESH_FOR)
         return self._nodes(rows, term)
 
     async def round(self, term: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]) -> Round:
@@ -117,7 +125,7 @@ class PostgresPlannerStore:
         above = 0 if self._rounds % _SWEEP_EVERY == 0 else self._above
         nodes = [claim.node for claim in claims]
         with translated("planning"):
-            rows = await self._pool.fetch(
+            rows = await self._planning.fetch(
                 statement("planner/round"), term, above, START_LEASE, *_claim_arrays(claims), *_heads(heads),
                 self._hints.payload(nodes),
             )  # fmt: skip
@@ -162,14 +170,14 @@ class PostgresPlannerStore:
         unknown = flows - self._flows
         if not unknown:
             return []
-        rows = await self._pool.fetch(statement("planner/flows_by_id"), list(unknown))
+        rows = await self._planning.fetch(statement("planner/flows_by_id"), list(unknown))
         self._flows |= unknown
         return [_opened(row) for row in rows]
 
     async def _lanes(self, lanes: list[int]) -> list[Change]:
         if not lanes:
             return []
-        rows = await self._pool.fetch(statement("planner/lanes_by_id"), lanes)
+        rows = await self._planning.fetch(statement("planner/lanes_by_id"), lanes)
         return [LaneChanged(TenantId(r["tenant_id"]), Target(r["target"]), r["paused"]) for r in rows]
 
 

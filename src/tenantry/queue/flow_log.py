@@ -28,7 +28,7 @@ class FlowLog:
         self.head, self.tail = head, tail
         self._skipped: set[int] = set()
         self._early: set[int] = set()  # skipped before their submit was heard of
-        self._returned: deque[tuple[int, Seq, int]] = deque()  # (after this seq, seq, attempts)
+        self._returned: deque[tuple[int, Seq, int, Timestamp]] = deque()  # (after, seq, attempts, since)
         self._arrivals: deque[tuple[int, Timestamp]] = deque()  # (last seq, when it came)
         if waiting_since is not None:
             self._arrivals.append((tail, waiting_since))
@@ -45,6 +45,7 @@ class FlowLog:
         met = {seq for seq in self._early if seq <= self.tail}
         self._early -= met
         self._skipped |= met
+        self._pass_skipped()
         return len(met)
 
     def skip(self, seq: Seq) -> bool:
@@ -55,15 +56,16 @@ class FlowLog:
             return False
         if self.head <= seq <= self.tail and seq not in self._skipped:
             self._skipped.add(seq)
+            self._pass_skipped()
             return True
         return False
 
-    def put_back(self, seq: Seq, attempts: int, *, first: bool) -> None:
-        """A job that had left the line is due again."""
+    def put_back(self, seq: Seq, attempts: int, *, first: bool, at: Timestamp) -> None:
+        """A job that had left the line has been due again since ``at``."""
         if first:
-            self._returned.appendleft((0, seq, attempts))
+            self._returned.appendleft((0, seq, attempts, at))
         else:
-            self._returned.append((self.tail, seq, attempts))
+            self._returned.append((self.tail, seq, attempts, at))
 
     def remove_returned(self, seq: Seq) -> bool:
         """Take a job that came back out again. O(jobs that came back)."""
@@ -78,23 +80,30 @@ class FlowLog:
         taken: list[Taken] = []
         while len(taken) < count:
             if self._returned and self._returned[0][0] < self.head:
-                _, seq, attempts = self._returned.popleft()
+                _, seq, attempts, _ = self._returned.popleft()
                 taken.append((seq, attempts, True))
             elif self.head > self.tail:
                 break
-            elif self.head in self._skipped:
-                self._skipped.discard(self.head)
-                self.head += 1
             else:
                 taken.append((Seq(self.head), 0, False))
                 self.head += 1
-        while self._arrivals and self._arrivals[0][0] < self.head:
-            self._arrivals.popleft()
+                self._pass_skipped()
         return taken
 
     def waiting_since(self) -> Timestamp | None:
-        """When the oldest job in line was submitted, to within a second; None when the line is empty."""
-        return self._arrivals[0][1] if self._arrivals else None
+        """Since when the job that has waited longest has been due, to within a second; None: nobody waits."""
+        since = [entry[3] for entry in self._returned]
+        if self._arrivals:
+            since.append(self._arrivals[0][1])
+        return min(since, default=None)
+
+    def _pass_skipped(self) -> None:
+        """The head never stands on an empty place."""
+        while self.head in self._skipped:
+            self._skipped.discard(self.head)
+            self.head += 1
+        while self._arrivals and self._arrivals[0][0] < self.head:
+            self._arrivals.popleft()
 
     def waiting(self) -> int:
         """How many jobs are in line."""

@@ -6,7 +6,7 @@ it is thrown away and built again.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import cast
 
@@ -16,7 +16,7 @@ from tenantry.config.tiers import Tier
 from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName, Weight
-from tenantry.lanes.model import Lane, kind_of
+from tenantry.lanes.model import Kind, Lane, Target, kind_of
 from tenantry.queue.booking import Booking, Planned
 from tenantry.queue.changes import (
     Change,
@@ -38,6 +38,9 @@ from tenantry.queue.model import FlowId, NodeId, Seq
 
 REMOVED = Tier(TierName("removed"), Weight(1.0))
 """Serves what a tenant left behind that the registry no longer names: accepted work still ends (K1)."""
+
+ASIDE = Kind("")
+"""What stands for every kind that no node has announced."""
 
 
 @dataclass(slots=True)
@@ -94,11 +97,14 @@ class PlannerMemory:
         self._running: dict[tuple[FlowId, Seq], _Running] = {}
         self._delayed: dict[tuple[FlowId, Seq], Deferred] = {}
         self._due: list[tuple[float, FlowId, Seq]] = []
+        self._kinds: set[Kind] = set()  # that a node has announced
+        self._aside: set[Kind] = set()  # that tenants ask for and no node has announced
         self._build(standing)
 
     def _build(self, standing: Standing) -> None:
+        self._kinds.update(kind for node in standing.nodes for kind in node.kinds)
         for flow in standing.flows:
-            self._open(flow)
+            self._open(flow, standing.now)
         for deferred in standing.deferred:
             self._skip(deferred.flow, deferred.seq)
             self._defer(deferred)
@@ -123,7 +129,7 @@ class PlannerMemory:
                     self._skip(change.flow, change.seq)
                     self._defer(change)
                 case FlowOpened():
-                    self._open(FlowStanding(change, tail=change.head - 1))
+                    self._open(FlowStanding(change, tail=change.head - 1), now)
                 case Withdrawn():
                     self._withdrawn(change)
                 case LaneChanged():
@@ -132,8 +138,9 @@ class PlannerMemory:
                     nodes_changed = True
         return nodes_changed
 
-    def set_nodes(self, nodes: Sequence[LiveNode]) -> None:
-        """The nodes that live. What a vanished one holds stays held until its leases are reclaimed."""
+    def set_nodes(self, nodes: Sequence[LiveNode]) -> bool:
+        """The nodes that live. What a vanished one holds stays held until its leases are reclaimed. False
+        when one can run a kind of work that stood aside: build anew then."""
         self._nodes = {
             node.id: _Node(node, node.slots - self._held.get((node.id, node.incarnation), 0))
             for node in nodes
@@ -143,6 +150,7 @@ class PlannerMemory:
             here = [node for node in nodes if node.pool == pool]
             kinds: Kinds = frozenset().union(*(node.kinds for node in here if node.slots > 0))
             self._rule(pool).set_slots(sum(node.slots for node in here), kinds)
+        return self._aside.isdisjoint(kind for node in nodes for kind in node.kinds)
 
     def refresh_tiers(self) -> bool:
         """Read every known tenant's tier again. False when the floor changed or a tenant moved to another
@@ -168,7 +176,7 @@ class PlannerMemory:
         for pool, rule in self._rules.items():
             nodes = self._free_nodes(pool)
             free = {kinds: sum(node.free for node in able) for kinds, able in nodes.items()}
-            for pick in rule.plan(free, now) if free else ():
+            for pick in rule.plan(free, now):  # without free slots too: holds that ended must wake
                 self._book(pick, nodes[pick.kinds], booking)
         return booking.planned()
 
@@ -227,11 +235,14 @@ class PlannerMemory:
     def _in_quota_for(self, flow: _Flow, slots: Mapping[str, int], now: Timestamp) -> float:
         """How long the oldest job in line has waited, if its tenant could run it and is below its share."""
         since, tenant = flow.log.waiting_since(), flow.opened.tenant
-        if since is None or not flow.rule.eligible(tenant):
+        if since is None or flow.opened.lane_paused:
             return 0.0
-        if flow.rule.in_flight(tenant) >= flow.rule.share(tenant) * slots.get(self._pools[tenant], 0):
+        available = slots.get(self._pools[tenant], 0)
+        if available and not flow.rule.eligible(tenant):
             return 0.0
-        return max(0.0, now - since)
+        if available and flow.rule.in_flight(tenant) >= flow.rule.share(tenant) * available:
+            return 0.0
+        return max(0.0, now - since)  # without any slots everybody waits inside its quota
 
     # -- booking ---------------------------------------------------------------------------------------
 
@@ -272,25 +283,35 @@ class PlannerMemory:
             if deferred is not None:
                 flow = self._flows[flow_id]
                 first = deferred.first or (flow.opened.ordered and deferred.attempts > 0)
-                flow.log.put_back(seq, deferred.attempts, first=first)
+                flow.log.put_back(seq, deferred.attempts, first=first, at=deferred.due_at)
                 flow.rule.add(flow_id)
 
     # -- single changes --------------------------------------------------------------------------------
 
-    def _open(self, standing: FlowStanding) -> None:
+    def _kind(self, target: Target) -> Kind:
+        """The kind of slot a lane needs. Kinds that no node has announced stand aside together, so that a
+        tenant that invents names of handlers costs no more than one that does not."""
+        kind = kind_of(target)
+        if kind in self._kinds:
+            return kind
+        self._aside.add(kind)
+        return ASIDE
+
+    def _open(self, standing: FlowStanding, now: Timestamp) -> None:
         opened = standing.opened
         if opened.flow in self._flows:
             return
         rule = self._rule_of(opened.tenant)
         lane = Lane(opened.tenant, opened.target)
-        flow = _Flow(opened, lane, FlowLog(opened.head, standing.tail, standing.waiting_since), rule)
+        since = standing.waiting_since or (now if standing.tail >= opened.head else None)
+        flow = _Flow(opened, lane, FlowLog(opened.head, standing.tail, since), rule)
         self._flows[opened.flow] = flow
         self._lanes.setdefault(lane, []).append(opened.flow)
         rule.open_flow(
             opened.flow,
             tenant=opened.tenant,
             lane=lane,
-            kind=kind_of(opened.target),
+            kind=self._kind(opened.target),
             rank=int(opened.job_class),
             limit=1 if opened.ordered else None,
         )
@@ -344,16 +365,19 @@ class PlannerMemory:
         if key in self._running:
             return  # its claim was planned meanwhile; the worker will find the job gone and say so
         flow = self._flows[change.flow]
-        if self._delayed.pop(key, None) is not None:
-            if flow.opened.ordered:
+        deferred = self._delayed.pop(key, None)
+        if deferred is not None:
+            if flow.opened.ordered and deferred.attempts > 0:  # its key waited for it
                 flow.rule.hold_flow(change.flow, 0.0)
         elif flow.log.skip(change.seq) or flow.log.remove_returned(change.seq):
             flow.rule.withdraw(change.flow)
 
     def _lane_changed(self, change: LaneChanged) -> None:
         lane = Lane(change.tenant, change.target)
-        for flow_id in self._lanes.get(lane, ())[:1]:
-            self._flows[flow_id].rule.pause_lane(lane, paused=change.paused)
+        for flow_id in self._lanes.get(lane, ()):
+            flow = self._flows[flow_id]
+            flow.opened = replace(flow.opened, lane_paused=change.paused)
+            flow.rule.pause_lane(lane, paused=change.paused)
 
     def _adopt(self, held: Held, now: Timestamp) -> None:
         rule, holder = self._flows[held.flow].rule, (held.node, held.incarnation)

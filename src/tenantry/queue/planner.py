@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from tenantry.config.ports import TenantDirectory
 from tenantry.kernel.clock import Clock
-from tenantry.kernel.errors import DependencyError
+from tenantry.kernel.errors import DependencyError, InvariantBroken
 from tenantry.kernel.events import EventSink
-from tenantry.kernel.instant import Instant, Seconds
+from tenantry.kernel.instant import Instant, Seconds, Timestamp
 from tenantry.queue.booking import NOTHING
 from tenantry.queue.events import (
     BacklogMeasured,
@@ -23,6 +23,7 @@ from tenantry.queue.events import (
     RoundPlanned,
     StoreFailed,
 )
+from tenantry.queue.model import FlowId, Seq
 from tenantry.queue.plan import PlannerMemory
 from tenantry.queue.ports import PlannerStore
 
@@ -115,6 +116,7 @@ class _Term:
         self._term = term
         self._directory_version = self._directory.version
         self._kept_at = self._nodes_at = self._measured_at = self._clock.monotonic()
+        self._doubts: frozenset[tuple[FlowId, Seq]] = frozenset()
 
     async def serve(self) -> None:
         memory = await self._rebuilt()
@@ -124,16 +126,13 @@ class _Term:
             answer = await self._store.round(self._term, planned.claims, planned.heads)
             nodes_changed = memory.apply(answer.changes, answer.now)
             await self._keep(began)
-            await self._look_at_nodes(memory, began, at_once=nodes_changed)
-            if self._directory.version != self._directory_version:
-                memory = await self._follow_directory(memory)
+            if not await self._follow(memory, began, nodes_changed=nodes_changed):
+                memory = await self._rebuilt()
+            await self._look_after(memory, began, answer.now)
             planned = memory.plan(answer.now)
             if planned.jobs or answer.changes:
                 took = self._clock.monotonic() - began
                 self._events(RoundPlanned(planned.jobs, len(answer.changes), memory.free(), took))
-            if began - self._measured_at >= self._settings.measure_every:
-                self._measured_at = began
-                self._events(BacklogMeasured(memory.backlogs(answer.now), memory.pools()))
             if not planned.jobs:
                 await self._store.wait(self._pause(memory, answer.now))
 
@@ -144,25 +143,51 @@ class _Term:
         )
 
     async def _rebuilt(self) -> PlannerMemory:
+        """However long it takes, the place is kept meanwhile; the building is done beside the loop."""
         began = self._clock.monotonic()
-        standing = await self._store.rebuild(self._term)
-        memory = PlannerMemory(standing, self._directory)
+        keeping = asyncio.create_task(self._keep_on())
+        try:
+            self._directory_version = self._directory.version
+            standing = await self._store.rebuild(self._term)
+            memory = await asyncio.to_thread(PlannerMemory, standing, self._directory)
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+        self._doubts = frozenset()
         took = self._clock.monotonic() - began
         self._events(PlannerRebuilt(self._term, took, memory.flows(), len(standing.held)))
         return memory
+
+    async def _keep_on(self) -> None:
+        while True:
+            await self._store.keep_place(self._term, self._settings.place_for)
+            await asyncio.sleep(self._settings.place_for / 3)
 
     async def _keep(self, now: Instant) -> None:
         if now - self._kept_at >= self._settings.place_for / 3:
             self._kept_at = now
             await self._store.keep_place(self._term, self._settings.place_for)
 
-    async def _look_at_nodes(self, memory: PlannerMemory, now: Instant, *, at_once: bool) -> None:
-        if at_once or now - self._nodes_at >= self._settings.nodes_every:
+    async def _follow(self, memory: PlannerMemory, now: Instant, *, nodes_changed: bool) -> bool:
+        """Take up what changed among nodes and tenants: weights, caps and limits act on the backlog at once.
+        False when the picture must be drawn anew."""
+        fits = True
+        if nodes_changed or now - self._nodes_at >= self._settings.nodes_every:
             self._nodes_at = now
-            memory.set_nodes(await self._store.nodes(self._term))
+            fits = memory.set_nodes(await self._store.nodes(self._term))
+        if self._directory.version != self._directory_version:
+            self._directory_version = self._directory.version
+            fits = memory.refresh_tiers() and fits
+        return fits
 
-    async def _follow_directory(self, memory: PlannerMemory) -> PlannerMemory:
-        """Weights, caps and limits act on the backlog at once; a tenant that moves to another pool needs the
-        picture drawn anew."""
-        self._directory_version = self._directory.version
-        return memory if memory.refresh_tiers() else await self._rebuilt()
+    async def _look_after(self, memory: PlannerMemory, now: Instant, store_now: Timestamp) -> None:
+        """Every few seconds: tell the backlog, and hold the memory against the live claims (law K3)."""
+        if now - self._measured_at < self._settings.measure_every:
+            return
+        self._measured_at = now
+        self._events(BacklogMeasured(memory.backlogs(store_now), memory.pools()))
+        doubts = memory.in_flight() ^ await self._store.held(self._term)
+        # A difference seen once may be a change that is on its way; the same one seen twice is not.
+        if doubts & self._doubts:
+            raise InvariantBroken(f"{len(doubts & self._doubts)} jobs are in flight here or there, not both")
+        self._doubts = doubts

@@ -1,6 +1,6 @@
 -- The queue as a durable log. Who writes what:
 --   tails, load.accepted, jobs (append), deferred (delayed)   whoever submits, as the tenant
---   flows.head, claims (append), load.ended                   the planner alone, holding `place`
+--   flows.head, claims (append), endings                      the planner alone, holding `place`
 --   claims (renew, take, settle), jobs (delete), outcomes     the worker that holds the claim
 -- Nothing is updated per job: a job is appended once and deleted at its end.
 
@@ -31,11 +31,16 @@ CREATE TABLE tenantry.tails (
     tail      bigint NOT NULL DEFAULT 0 -- the last seq given; gapless, in commit order (the row lock is held until COMMIT)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
--- The bound counts accepted - ended. This row's lock is also what serialises one tenant's submits.
+-- The bound counts load.accepted - endings.ended. The lock of a row of load serialises one tenant's submits, and is
+-- held to their COMMIT; so what the planner writes is a row of its own, or a slow submit would hold up every round.
 CREATE TABLE tenantry.load (
     tenant_id text   PRIMARY KEY,
-    accepted  bigint NOT NULL DEFAULT 0,
-    ended     bigint NOT NULL DEFAULT 0
+    accepted  bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+CREATE TABLE tenantry.endings (
+    tenant_id text   PRIMARY KEY,
+    ended     bigint NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
 CREATE TABLE tenantry.jobs (
@@ -107,7 +112,7 @@ CREATE INDEX claims_node ON tenantry.claims (node_id, claim_id);
 --   kind 3 withdrawn: flow_id, seqs
 --   kind 4 lane:      lane_id
 --   kind 5 nodes
--- ended_tenants/ended_counts: how many jobs of whom ended with this change; the fold adds them to load.ended.
+-- ended_tenants/ended_counts: how many jobs of whom ended with this change; the round adds them to endings.
 CREATE TABLE tenantry.changes (
     change_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind          smallint NOT NULL,
@@ -167,6 +172,7 @@ CREATE TABLE tenantry.outcomes (
     ended_at  timestamptz NOT NULL
 ) PARTITION BY RANGE (ended_at);
 CREATE INDEX outcomes_job ON tenantry.outcomes (job_id);
+CREATE INDEX outcomes_tenant ON tenantry.outcomes (tenant_id, job_id);
 CREATE INDEX outcomes_bulk ON tenantry.outcomes (bulk_id) WHERE bulk_id IS NOT NULL;
 
 CREATE TABLE tenantry.dead_letters (
@@ -189,8 +195,12 @@ CREATE TABLE tenantry.bulk_sets (
     bulk_id    uuid PRIMARY KEY,
     tenant_id  text        NOT NULL,
     total      integer     NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    delivered  integer     NOT NULL DEFAULT 0, -- ends whose outcomes have been dropped; the others are counted there
+    dead       integer     NOT NULL DEFAULT 0,
+    cancelled  integer     NOT NULL DEFAULT 0
 );
+CREATE INDEX bulk_sets_over ON tenantry.bulk_sets (bulk_id) WHERE delivered + dead + cancelled = total;
 
 -- Accepted, but not in line yet: bulk sets (fed as room appears) and jobs of callers' own transactions
 -- (bulk_id NULL: their bound is reserved when they are fed; what is over it is dead-lettered).
@@ -220,7 +230,7 @@ DECLARE
     name text;
     bound constant text := 'tenant_id = NULLIF(current_setting(''tenantry.tenant_id'', true), '''')';
 BEGIN
-    FOREACH name IN ARRAY ARRAY['lanes', 'flows', 'tails', 'load', 'jobs', 'deferred', 'withdrawn', 'attempts', 'claims',
+    FOREACH name IN ARRAY ARRAY['lanes', 'flows', 'tails', 'load', 'endings', 'jobs', 'deferred', 'withdrawn', 'attempts', 'claims',
                                 'changes', 'idempotency', 'outcomes', 'dead_letters', 'bulk_sets', 'stored'] LOOP
         EXECUTE format('ALTER TABLE tenantry.%I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE tenantry.%I FORCE ROW LEVEL SECURITY', name);
@@ -240,7 +250,7 @@ REVOKE INSERT, UPDATE, DELETE ON tenantry.registry, tenantry.tiers, tenantry.ten
     tenantry.migrations FROM tenantry_engine;
 GRANT USAGE ON SEQUENCE tenantry.fencing TO tenantry_engine;
 
-GRANT SELECT ON tenantry.lanes, tenantry.flows, tenantry.tails, tenantry.load, tenantry.jobs, tenantry.deferred,
+GRANT SELECT ON tenantry.lanes, tenantry.flows, tenantry.tails, tenantry.load, tenantry.endings, tenantry.jobs, tenantry.deferred,
     tenantry.attempts, tenantry.idempotency, tenantry.outcomes, tenantry.dead_letters, tenantry.bulk_sets,
     tenantry.stored TO tenantry_tenant;
 GRANT INSERT ON tenantry.lanes, tenantry.flows, tenantry.tails, tenantry.load, tenantry.jobs, tenantry.deferred,
@@ -259,7 +269,7 @@ GRANT DELETE ON tenantry.jobs, tenantry.deferred, tenantry.stored, tenantry.atte
 CREATE FUNCTION tenantry.roll_outcomes(keep_days integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE
-    today   constant date := (clock_timestamp() AT TIME ZONE 'UTC')::date;
+    today   constant date := (now() AT TIME ZONE 'UTC')::date; -- the transaction's: tidy_outcomes reckons by it as well
     day     date;
     part    record;
     changed integer := 0;

@@ -41,8 +41,13 @@ BEGIN
 END
 $$;
 
--- Reserve room for n jobs of the tenant. NULL when accepted - ended + n would pass the bound.
--- Its row lock, held to the end of the transaction, makes submits of one tenant one after the other.
+-- How many jobs of the tenant have ended, as far as the planner has taken it up: late, so never too many.
+CREATE FUNCTION tenantry.ended(p_tenant text) RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT ended FROM tenantry.endings WHERE tenant_id = p_tenant), 0)
+$$;
+
+-- Reserve room for n jobs of the tenant; how many have not ended then. NULL when that would pass the bound.
+-- The row's lock, held to the end of the transaction, makes submits of one tenant one after the other.
 CREATE FUNCTION tenantry.reserve(p_tenant text, p_count integer, p_bound bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -50,8 +55,8 @@ DECLARE
 BEGIN
     LOOP
         UPDATE tenantry.load SET accepted = accepted + p_count
-         WHERE tenant_id = p_tenant AND (p_bound IS NULL OR accepted - ended + p_count <= p_bound)
-        RETURNING accepted - ended INTO unfinished;
+         WHERE tenant_id = p_tenant AND (p_bound IS NULL OR accepted - tenantry.ended(p_tenant) + p_count <= p_bound)
+        RETURNING accepted - tenantry.ended(p_tenant) INTO unfinished;
         IF FOUND THEN RETURN unfinished; END IF;
         IF EXISTS (SELECT FROM tenantry.load WHERE tenant_id = p_tenant) THEN RETURN NULL; END IF;
         INSERT INTO tenantry.load (tenant_id) VALUES (p_tenant) ON CONFLICT DO NOTHING;
@@ -110,7 +115,8 @@ BEGIN
     IF p_keys IS NULL THEN
         IF tenantry.reserve(p_tenant, cardinality(p_ids), p_bound) IS NULL THEN
             refused := 'bound';
-            SELECT l.accepted - l.ended, l.ended INTO unended, ended_so_far FROM tenantry.load l WHERE l.tenant_id = p_tenant;
+            SELECT l.accepted - tenantry.ended(p_tenant), tenantry.ended(p_tenant) INTO unended, ended_so_far
+          FROM tenantry.load l WHERE l.tenant_id = p_tenant;
             RETURN;
         END IF;
         PERFORM tenantry.append(p_tenant, p_flows, p_ids, p_payloads, p_types,
@@ -140,7 +146,8 @@ BEGIN
     IF cardinality(fresh) = 0 THEN RETURN; END IF;
     IF tenantry.reserve(p_tenant, cardinality(fresh), p_bound) IS NULL THEN
         refused := 'bound';
-        SELECT l.accepted - l.ended, l.ended INTO unended, ended_so_far FROM tenantry.load l WHERE l.tenant_id = p_tenant;
+        SELECT l.accepted - tenantry.ended(p_tenant), tenantry.ended(p_tenant) INTO unended, ended_so_far
+          FROM tenantry.load l WHERE l.tenant_id = p_tenant;
         RETURN;
     END IF;
     INSERT INTO tenantry.idempotency (tenant_id, key_hash, body_hash, job_id)
@@ -159,7 +166,8 @@ $$;
 GRANT UPDATE (body_hash, job_id) ON tenantry.idempotency TO tenantry_tenant;
 
 -- Cancel a job that waits. Answers the state found: 'cancelled' (now or before), another state, or NULL.
-CREATE FUNCTION tenantry.cancel(p_tenant text, p_id uuid) RETURNS text LANGUAGE plpgsql AS $$
+-- p_keep_key: seconds for which its idempotency key still answers.
+CREATE FUNCTION tenantry.cancel(p_tenant text, p_id uuid, p_keep_key double precision) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     job     tenantry.jobs;
     bulk    uuid;
@@ -194,7 +202,7 @@ BEGIN
     INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, bulk_id, ended_at)
     VALUES (p_id, p_tenant, 3, coalesce(tries, 0), job.bulk_id, clock_timestamp());
     IF job.has_key THEN
-        UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + interval '24 hours' WHERE job_id = p_id;
+        UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + make_interval(secs => p_keep_key) WHERE job_id = p_id;
     END IF;
     INSERT INTO tenantry.changes (kind, tenant_id, flow_id, seqs, ended_tenants, ended_counts)
     VALUES (3, p_tenant, job.flow_id, ARRAY[job.seq], ARRAY[p_tenant], ARRAY[1]);
@@ -202,9 +210,8 @@ BEGIN
 END
 $$;
 
--- The end of a job frees its idempotency key a day later; see cancel and the worker's settle.
-
-REVOKE ALL ON FUNCTION tenantry.bind, tenantry.flows_for, tenantry.reserve, tenantry.append, tenantry.submit, tenantry.cancel FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tenantry.bind, tenantry.flows_for, tenantry.reserve, tenantry.append, tenantry.submit, tenantry.cancel
+REVOKE ALL ON FUNCTION tenantry.bind, tenantry.ended, tenantry.flows_for, tenantry.reserve, tenantry.append, tenantry.submit, tenantry.cancel FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenantry.bind, tenantry.ended, tenantry.flows_for, tenantry.reserve, tenantry.append, tenantry.submit,
+    tenantry.cancel
     TO tenantry_tenant;
-GRANT EXECUTE ON FUNCTION tenantry.bind, tenantry.flows_for, tenantry.reserve, tenantry.append TO tenantry_engine;
+GRANT EXECUTE ON FUNCTION tenantry.bind, tenantry.ended, tenantry.flows_for, tenantry.reserve, tenantry.append TO tenantry_engine;

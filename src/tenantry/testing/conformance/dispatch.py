@@ -209,8 +209,9 @@ class Dispatch:
 
     async def _hear(self) -> None:
         answer = await self.world.planner.round(self._term, (), {})
-        if self.memory.apply(answer.changes, self.at):
-            self.memory.set_nodes(await self.world.planner.nodes(self._term))
+        nodes_changed = self.memory.apply(answer.changes, self.at)
+        if nodes_changed and not self.memory.set_nodes(await self.world.planner.nodes(self._term)):
+            await self.rebuild()
         if self.directory.version != self._version:
             self._version = self.directory.version
             if not self.memory.refresh_tiers():

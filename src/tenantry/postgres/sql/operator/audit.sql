@@ -25,9 +25,10 @@ SELECT format('job %s/%s is deferred and does not exist', d.flow_id, d.seq)
  WHERE NOT EXISTS (SELECT FROM tenantry.jobs j WHERE j.flow_id = d.flow_id AND j.seq = d.seq)
 UNION ALL
 SELECT format('tenant %s: %s jobs have not ended by the counters, %s by the rows', t.tenant_id,
-              t.accepted - t.ended - coalesce(u.n, 0), coalesce(l.n, 0))
-  FROM tenantry.load t LEFT JOIN unheard u USING (tenant_id) LEFT JOIN living l USING (tenant_id)
- WHERE t.accepted - t.ended - coalesce(u.n, 0) <> coalesce(l.n, 0)
+              t.accepted - coalesce(e.ended, 0) - coalesce(u.n, 0), coalesce(l.n, 0))
+  FROM tenantry.load t LEFT JOIN tenantry.endings e USING (tenant_id) LEFT JOIN unheard u USING (tenant_id)
+  LEFT JOIN living l USING (tenant_id)
+ WHERE t.accepted - coalesce(e.ended, 0) - coalesce(u.n, 0) <> coalesce(l.n, 0)
 UNION ALL
 SELECT format('job %s has ended %s times', job_id, count(*)) FROM tenantry.outcomes GROUP BY job_id HAVING count(*) > 1
 UNION ALL

@@ -32,15 +32,11 @@ WITH place AS MATERIALIZED (
                               WHERE flow_id = g.flow_id AND seq < g.head OFFSET 0) w))
 ), heard AS (
     DELETE FROM tenantry.changes c USING place WHERE c.change_id > $2 RETURNING c.*
-), ends AS (
-    SELECT jsonb_object_agg(tenant_id, n) AS n
-      FROM (SELECT u.tenant_id, sum(u.n) AS n
-              FROM heard h, unnest(h.ended_tenants, h.ended_counts) u (tenant_id, n)
-             WHERE h.ended_tenants IS NOT NULL GROUP BY 1) e
 ), ended AS (
-    -- Submitters update these rows all the time, so they are found by key, and the counts by the row's own tenant.
-    UPDATE tenantry.load SET ended = ended + (SELECT (n ->> tenant_id)::bigint FROM ends)
-     WHERE tenant_id = ANY (ARRAY(SELECT jsonb_object_keys(n) FROM ends))
+    INSERT INTO tenantry.endings AS e (tenant_id, ended)
+    SELECT u.tenant_id, sum(u.n) FROM heard h, unnest(h.ended_tenants, h.ended_counts) u (tenant_id, n)
+     WHERE h.ended_tenants IS NOT NULL GROUP BY 1
+    ON CONFLICT (tenant_id) DO UPDATE SET ended = e.ended + EXCLUDED.ended
 ), woken AS (
     SELECT pg_notify('tenantry_claims', $15) FROM place WHERE $15 <> ''
 )

@@ -1,0 +1,98 @@
+"""What the planner's memory does with what it is told, beyond the laws that the conformance suites show."""
+
+from dataclasses import replace
+
+import pytest
+
+from tenantry.config.model import TenantDocument
+from tenantry.config.registry import Registry
+from tenantry.config.tiers import Tier
+from tenantry.kernel.instant import Timestamp
+from tenantry.kernel.tenant import TenantId, TierName
+from tenantry.lanes.model import HTTP, Kind, Target
+from tenantry.memory.directory import MemoryDirectory
+from tenantry.queue.changes import (
+    Change,
+    Deferred,
+    FlowOpened,
+    Left,
+    LiveNode,
+    Standing,
+    Submitted,
+    Withdrawn,
+)
+from tenantry.queue.model import FlowId, JobClass, NodeId, Seq
+from tenantry.queue.plan import PlannerMemory
+
+ACME = TenantId("acme")
+HOOK = Target("https://hooks.example.com/a")
+FLOW = FlowOpened(FlowId(1), ACME, HOOK, JobClass.LIVE, None, ordered=False)
+NOW = Timestamp(1_000.0)
+
+
+def memory_of(*, tier: Tier | None = None, nodes: int = 1, slots: int = 4) -> PlannerMemory:
+    tier = tier or Tier(TierName("open"))
+    directory = MemoryDirectory(Registry(tiers=(tier,), tenants=(TenantDocument(ACME, tier.name),)))
+    live = tuple(LiveNode(NodeId(f"n{n}"), 1, tier.pool, slots, frozenset({HTTP})) for n in range(nodes))
+    return PlannerMemory(Standing(NOW, (), (), (), (), live), directory)
+
+
+def started(memory: PlannerMemory, now: float) -> list[int]:
+    return [seq for claim in memory.plan(Timestamp(now)).claims for seq in claim.seqs]
+
+
+def told(memory: PlannerMemory, *changes: Change, at: float = NOW) -> PlannerMemory:
+    memory.apply(changes, Timestamp(at))
+    return memory
+
+
+def test_cancelling_a_delayed_job_does_not_let_others_of_its_key_pass_one_between_attempts() -> None:
+    flow = replace(FLOW, ordered=True)
+    memory = told(
+        memory_of(), flow, Submitted(flow.flow, 3), Deferred(flow.flow, Seq(2), Timestamp(2_000.0), 0)
+    )
+    assert started(memory, NOW) == [1]
+    memory.apply([_left(flow, 1, due_at=1_200.0)], NOW)
+    told(memory, Withdrawn(flow.flow, Seq(2)))
+    assert started(memory, NOW + 1) == []
+    assert started(memory, 1_200.0) == [1]
+
+
+def test_a_rate_that_frees_wakes_the_planner_though_no_slot_was_free_meanwhile() -> None:
+    memory = told(
+        memory_of(tier=Tier(TierName("slow"), dispatch_rate=1.0), slots=1), FLOW, Submitted(FLOW.flow, 5)
+    )
+    assert started(memory, NOW) == [1]
+    assert memory.next_due() == NOW + 1.0
+    assert started(memory, NOW + 1.5) == []
+    due = memory.next_due()
+    assert due is None or due > NOW + 1.5
+
+
+def test_invented_kinds_of_work_stand_aside_as_one_until_a_node_can_run_them() -> None:
+    memory = memory_of()
+    for n in range(50):
+        target = Target(f"handler:invented-{n}")
+        told(memory, replace(FLOW, flow=FlowId(n + 1), target=target), Submitted(FlowId(n + 1), 1))
+    assert started(memory, NOW) == []
+    able = LiveNode(NodeId("n0"), 2, "shared", 4, frozenset({HTTP, Kind("handler:invented-7")}))
+    assert not memory.set_nodes([able])
+    assert memory.set_nodes([replace(able, kinds=frozenset({HTTP}))])
+
+
+@pytest.mark.parametrize("nodes", [0, 1])
+def test_the_age_to_scale_on_is_that_of_the_oldest_job_with_and_without_any_worker(nodes: int) -> None:
+    memory = told(memory_of(nodes=nodes, slots=1), FLOW, Submitted(FLOW.flow, 2))
+    (backlog,) = memory.backlogs(Timestamp(NOW + 60))
+    assert backlog.oldest_in_quota_for == 60.0
+
+
+def test_a_paused_lane_is_no_reason_to_scale() -> None:
+    memory = told(memory_of(nodes=0), replace(FLOW, lane_paused=True), Submitted(FLOW.flow, 2))
+    (backlog,) = memory.backlogs(Timestamp(NOW + 60))
+    assert backlog.oldest_in_quota_for == 0.0
+
+
+def _left(flow: FlowOpened, seq: int, *, due_at: float) -> Change:
+
+    return Left(flow.flow, Seq(seq), 0.1, Deferred(flow.flow, Seq(seq), Timestamp(due_at), 1))
