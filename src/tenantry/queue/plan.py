@@ -17,6 +17,7 @@ from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName, Weight
 from tenantry.lanes.model import Kind, Lane, Target, kind_of
+from tenantry.queue.backlog import Tally, by_tier
 from tenantry.queue.booking import Booking, Planned
 from tenantry.queue.changes import (
     Change,
@@ -64,22 +65,6 @@ class _Running:
     charge: Charge
     node: tuple[NodeId, int]
     rule: FairShare
-
-
-@dataclass(slots=True)
-class _Standing:
-    """What one tenant, or one tier, has in the queue."""
-
-    waiting: int = 0
-    delayed: int = 0
-    running: int = 0
-    oldest: float = 0.0
-
-    def add(self, other: "_Standing") -> None:
-        self.waiting += other.waiting
-        self.delayed += other.delayed
-        self.running += other.running
-        self.oldest = max(self.oldest, other.oldest)
 
 
 class PlannerMemory:
@@ -210,27 +195,17 @@ class PlannerMemory:
 
     def backlogs(self, now: Timestamp) -> tuple[Backlog, ...]:
         """What stands in each tier of each pool. O(flows + jobs in flight + jobs delayed)."""
-        found: dict[TenantId, _Standing] = {}
+        found: dict[TenantId, Tally] = {}
         slots = {pool.pool: pool.slots for pool in self.pools()}
         for flow in self._flows.values():
-            standing = found.setdefault(flow.opened.tenant, _Standing())
+            standing = found.setdefault(flow.opened.tenant, Tally())
             standing.waiting += flow.log.waiting()
             standing.oldest = max(standing.oldest, self._in_quota_for(flow, slots, now))
         for flow_id, _ in self._running:
             found[self._flows[flow_id].opened.tenant].running += 1
         for flow_id, _ in self._delayed:
             found[self._flows[flow_id].opened.tenant].delayed += 1
-        return self._by_tier(found)
-
-    def _by_tier(self, found: Mapping[TenantId, _Standing]) -> tuple[Backlog, ...]:
-        tiers: dict[tuple[str, TierName], _Standing] = {}
-        for tenant, standing in found.items():
-            tier = self._tiers[tenant]
-            tiers.setdefault((tier.pool, tier.name), _Standing()).add(standing)
-        return tuple(
-            Backlog(pool, name, each.waiting, each.delayed, each.running, each.oldest)
-            for (pool, name), each in sorted(tiers.items())
-        )
+        return by_tier(found, self._tiers)
 
     def _in_quota_for(self, flow: _Flow, slots: Mapping[str, int], now: Timestamp) -> float:
         """How long the oldest job in line has waited, if its tenant could run it and is below its share."""
