@@ -12,7 +12,7 @@ from tenantry.queue.model import ENDS, JobId, JobState, NewJob
 
 if TYPE_CHECKING:
     from tenantry.cli.desk import Desk
-    from tenantry.cli.submit import SubmitOptions
+    from tenantry.cli.submit_options import SubmitOptions
     from tenantry.delivery.client import TenantryClient
 
 
