@@ -215,7 +215,7 @@ def _tell_movement(output: Output, found: "Movement", drain: "DrainPlan") -> Non
         [
             ("first partitions that change", f"{found.first_moved:.1%}"),
             ("keys that move, by traffic", f"{found.keys_moved:.1%}"),
-            ("of them between old partitions", f"{found.between_old:.1%}"),
+            ("keys that move to partitions there were", f"{found.between_old:.1%}"),
             ("Kafka's murmur2 % n would move", f"{found.murmur2_moved:.1%}"),
         ],
     )

@@ -41,8 +41,8 @@ class Movement:
 
     ``tenants``: how many were looked at, ``moves``: those of whom anything moves, most traffic first.
     ``first_moved``: the part of tenants whose first partition changes. ``keys_moved``: the part of keys, each
-    tenant weighed by its traffic. ``between_old``: the part of keys that goes from a partition of the old
-    layout to another of the old layout which that tenant did not use before. ``murmur2_moved``: the part of
+    tenant weighed by its traffic. ``between_old``: the part of keys that goes to a partition which the old
+    layout had too: none for tenants of one partition when partitions are added. ``murmur2_moved``: the part of
     tenants that Kafka's ``murmur2(tenant) % n`` would have moved for the same two counts.
     """
 
@@ -102,9 +102,7 @@ def movement(old: Layout, new: Layout, traffic: Mapping[str, float]) -> Movement
         if legs:
             moves.append(Move(tenant, rate, was, then, min(1.0, sum(legs.values()))))
             moved += rate * moves[-1].share
-            crossing += rate * sum(
-                part for (_, to), part in legs.items() if to in known and to not in was.partitions
-            )
+            crossing += rate * sum(part for (_, to), part in legs.items() if to in known)
     count = max(1, len(traffic))
     ranked = tuple(sorted(moves, key=lambda move: (-move.rate * move.share, move.tenant)))
     plain = murmur2_moved(traffic, len(old.ids), len(new.ids))
