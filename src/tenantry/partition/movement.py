@@ -42,8 +42,8 @@ class Movement:
     ``tenants``: how many were looked at, ``moves``: those of whom anything moves, most traffic first.
     ``first_moved``: the part of tenants whose first partition changes. ``keys_moved``: the part of keys, each
     tenant weighed by its traffic. ``between_old``: the part of keys that goes to a partition which the old
-    layout had too: none for tenants of one partition when partitions are added. ``murmur2_moved``: the part of
-    tenants that Kafka's ``murmur2(tenant) % n`` would have moved for the same two counts.
+    layout had too: none for tenants of one partition when partitions are added. ``murmur2_moved``: the part
+    of tenants that Kafka's ``murmur2(tenant) % n`` would have moved for the same two counts.
     """
 
     tenants: int
