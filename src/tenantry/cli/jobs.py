@@ -1,6 +1,6 @@
 """``tenantry jobs``: the operator's view of jobs and lanes, straight from the database."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -218,30 +218,10 @@ async def _view(desk: "Desk", tenant: "TenantId", job: str) -> "JobView":
 
 async def _facts(desk: "Desk", tenant: "TenantId", view: "JobView") -> "Facts | None":
     """What surrounds the job, with what only the registry knows; None for one that has ended."""
-    from tenantry.config.tiers import SHARED_POOL
+    from tenantry.queue.explain import facts_of, pool_of
 
-    tier = desk.directory.tier_of(tenant)
-    facts = await desk.intake.facts(tenant, view.id, pool=tier.pool if tier else SHARED_POOL)
-    if facts is None or tier is None:
-        return facts
-    share = await _share(desk, tenant)
-    return replace(facts, cap=tier.cap, dispatch_rate=tier.dispatch_rate, share=share)
-
-
-async def _share(desk: "Desk", tenant: "TenantId") -> float | None:
-    """The tenant's share of its pool among those that have work waiting (law F1)."""
-    from tenantry.algorithms.fair_share.shares import Shares
-    from tenantry.postgres.inspection import Inspection
-
-    own = desk.directory.tier_of(tenant)
-    if own is None:
-        return None
-    shares = Shares(desk.directory.floor)
-    for each in await Inspection(desk.database).waiting_tenants() | {tenant}:
-        tier = desk.directory.tier_of(each)
-        if tier is not None and tier.pool == own.pool:
-            shares.count(tier.weight, 1)
-    return shares.share(own.weight)
+    facts = await desk.intake.facts(tenant, view.id, pool=pool_of(tenant, desk.directory))
+    return None if facts is None else facts_of(facts, desk.directory)
 
 
 def _ended(view: "JobView") -> str:

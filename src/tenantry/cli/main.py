@@ -50,7 +50,6 @@ _EXTRAS = {
     "asyncpg": "server",
     "aiohttp": "server",
     "starlette": "server",
-    "litestar": "server",
     "uvicorn": "server",
     "httptools": "server",
     "structlog": "server",

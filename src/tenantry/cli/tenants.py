@@ -25,6 +25,8 @@ app = group("The registry of tenants and tiers, and the tenants' API keys.")
 keys = group("A tenant's API keys. Only their hashes are kept.")
 app.add_typer(keys, name="key")
 
+_DAY = 86_400.0
+
 TenantArgument = Annotated[str, typer.Argument(metavar="TENANT", help="Which tenant.")]
 
 
@@ -69,6 +71,10 @@ class CreateKeyOptions(OneTenant):
     """One new key."""
 
     note: Annotated[str, typer.Option(help="What it is for, for the list.")] = ""
+    expires_in: Annotated[
+        float | None,
+        typer.Option(metavar="DAYS", min=0.001, max=36_500, help="Refuse it so many days from now."),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +188,8 @@ def create_key(options: CreateKeyOptions) -> None:
 
     async def do(desk: "Desk") -> NewApiKey:
         tenant, key = desk.known(options.tenant), make_api_key(SystemRandomness())
-        await add_api_key(desk.urls.admin, tenant, key, note=options.note)
+        expires_in = None if options.expires_in is None else options.expires_in * _DAY
+        await add_api_key(desk.urls.admin, tenant, key, note=options.note, expires_in=expires_in)
         return key
 
     output, key = Output.of(options), at_desk(options, do)
@@ -230,14 +237,14 @@ def _change(options: Writing, wanted: Any) -> None:
 
     async def do(desk: "Desk") -> "tuple[Registry, Registry, list[RegistryWarning], int]":
         old = _in_force(desk)
-        new = wanted(old)
+        version, new = desk.directory.version, wanted(old)
         doubts = await _doubts(desk, new)
         _show_change(output, changes(old, new), doubts)
         if new == old:
-            return old, new, doubts, desk.directory.version
+            return old, new, doubts, version
         if not (options.yes or _agreed(options)):
             raise typer.Exit(1)
-        return old, new, doubts, await write_registry(desk.urls.admin, new)
+        return old, new, doubts, await write_registry(desk.urls.admin, new, after=version)
 
     old, new, doubts, version = at_desk(options, do)
     output.data({"version": version, "changes": changes(old, new), "warnings": doubts})

@@ -17,7 +17,8 @@ class TargetSettings:
     ``url``: where a named target leads (None: the target's own text is the URL or handler).
     ``timeout_for``: (0, 900], for the whole exchange. ``max_attempts``: 1 to 100. ``backoff_base`` and
     ``backoff_cap``: see :class:`tenantry.algorithms.backoff.Backoff`. ``limit``: most in flight, >= 1, or
-    None. ``secret``: signs deliveries as Standard Webhooks specifies (``whsec_`` and base64); never shown.
+    None. ``secret``: signs deliveries as Standard Webhooks specifies (``whsec_`` and base64); several, the
+    new one first and a space between them, while one is rotated; never shown.
     """
 
     url: str | None = None

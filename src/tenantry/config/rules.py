@@ -8,8 +8,8 @@ from base64 import b64decode
 from collections.abc import Callable
 from enum import StrEnum
 from typing import TypeVar
-from urllib.parse import SplitResult, urlsplit
 
+from tenantry.config.url import problem_of
 from tenantry.config.validation import SECRET, Rule, refused
 from tenantry.kernel.errors import InvalidValue, nearest
 from tenantry.kernel.tenant import TenantId, identifier, tenant_id
@@ -22,11 +22,8 @@ NONE = "none"
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of secrets, not one
 _SECRET_BYTES = range(24, 65)
-_SECRET_ACCEPTED = "'whsec_' and the base64 of 24 to 64 random bytes, as Standard Webhooks specifies"  # noqa: S105 - as above
-_URL_ACCEPTED = (
-    "an http:// or https:// URL of at most 2048 characters, without spaces, user, password or fragment"
-)
-_LONGEST_URL = 2048
+_SECRET_ACCEPTED = "whsec_ and base64 of 24 to 64 random bytes, or several of these separated by one space"  # noqa: S105
+_URL_ACCEPTED = "an absolute http:// or https:// URL"
 
 
 def number(low: float, high: float, *, above: bool = False, of: str = "") -> Rule[float]:
@@ -110,19 +107,26 @@ def target(path: str, value: object) -> str:
 
 
 def url(path: str, value: object) -> str:
-    """An HTTP URL. Credentials in it are refused: they would end in logs, metrics and the console."""
-    if isinstance(value, str) and len(value) <= _LONGEST_URL and _is_one_word(value) and _is_sound(value):
-        return value
-    raise refused(path, value, _URL_ACCEPTED)
+    """An HTTP URL that jobs may be delivered to: the rule of :mod:`tenantry.config.url`."""
+    problem = problem_of(value)
+    if problem is not None:
+        raise refused(path, value, _URL_ACCEPTED, problem)
+    assert isinstance(value, str)
+    return value
 
 
 def secret(path: str, value: object) -> str:
-    """A signing secret as Standard Webhooks serialises it (its "Signature scheme"). Never shown."""
-    if isinstance(value, str) and value.startswith(SECRET_PREFIX) and _decodes(value[len(SECRET_PREFIX) :]):
+    """A signing secret as Standard Webhooks serialises it (its "Signature scheme"), or several, the new one
+    first, one space between them: while a secret is rotated, deliveries are signed with each. Never shown."""
+    if isinstance(value, str) and all(_is_secret(each) for each in value.split(" ")):
         return value
     raise InvalidValue(
         path, SECRET, _SECRET_ACCEPTED, "`openssl rand -base64 32` draws one; put whsec_ before it."
     )
+
+
+def _is_secret(text: str) -> bool:
+    return text.startswith(SECRET_PREFIX) and _decodes(text.removeprefix(SECRET_PREFIX))
 
 
 def _decodes(text: str) -> bool:
@@ -130,27 +134,6 @@ def _decodes(text: str) -> bool:
         return len(b64decode(text, validate=True)) in _SECRET_BYTES
     except ValueError:
         return False
-
-
-def _is_one_word(text: str) -> bool:
-    return text.isprintable() and not any(character.isspace() for character in text)
-
-
-def _is_sound(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.port != 0 and _is_plain_http(parts)
-    except ValueError:  # an unclosed bracket, a port out of range
-        return False
-
-
-def _is_plain_http(parts: SplitResult) -> bool:
-    return (
-        parts.scheme in {"http", "https"}
-        and bool(parts.hostname)
-        and not parts.fragment
-        and "@" not in parts.netloc
-    )
 
 
 def _from_kernel(rule: Callable[..., T], path: str, value: object) -> T:

@@ -17,7 +17,8 @@ DEDICATED_POOL_HANDFUL = 5
 
 
 class Shedding(StrEnum):
-    """When new work of a tier is refused under global overload; earlier is refused first."""
+    """In which order tiers give way under global overload. Kept for load shedding, which comes with lanes:
+    nothing sheds yet, and the value changes nothing."""
 
     FIRST = "first"
     MIDDLE = "middle"

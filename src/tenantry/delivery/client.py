@@ -14,13 +14,13 @@ from urllib.parse import quote
 import msgspec
 
 from tenantry.config.api_keys import parse_api_key
+from tenantry.config.url import check_url
 from tenantry.delivery import client_wire as wire
 from tenantry.delivery.client_exchange import Exchanger, Request, Surroundings
 from tenantry.delivery.client_wire import BulkProgress, Job, Reply, Retries, Ticket, WaitReason
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.verdict import Refusal
-from tenantry.lanes.url import check_url
 from tenantry.queue.model import JobState, NewJob
 
 NDJSON = "application/x-ndjson"
@@ -74,13 +74,13 @@ class TenantryClient:
             return _refused(reply)
         return tuple(wire.decode(reply, _Tickets).jobs)
 
-    async def submit_bulk(self, jobs: Sequence[NewJob]) -> BulkProgress:
-        """Store a set of any size, fed in as the tenant's bound has room. Its jobs carry no idempotency
-        keys, so it is tried again only where it surely was not received: after an error, look before you
-        repeat it."""
+    async def submit_bulk(self, jobs: Sequence[NewJob]) -> BulkProgress | Refusal:
+        """Store a set larger than the bound, fed in as that has room. A refusal: the tenant has as much
+        stored as it may. Its jobs carry no idempotency keys, so it is tried again only where it surely was
+        not received: after an error, look before you repeat it."""
         body = wire.encode_lines(list(jobs))
         reply = await self._exchanger.exchange(Request("POST", "/v1/bulk", body, NDJSON, repeatable=False))
-        return wire.decode(_expect(reply, 202), BulkProgress)
+        return wire.decode(reply, BulkProgress) if reply.status == 202 else _refused(reply)
 
     async def bulk(self, bulk_id: str) -> BulkProgress | None:
         """How far a bulk set is; None where there is none."""

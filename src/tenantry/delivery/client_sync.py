@@ -54,7 +54,7 @@ class SyncTenantryClient:
         """See :meth:`TenantryClient.submit_batch`."""
         return self._run(self._client.submit_batch(jobs))
 
-    def submit_bulk(self, jobs: Sequence[NewJob]) -> BulkProgress:
+    def submit_bulk(self, jobs: Sequence[NewJob]) -> BulkProgress | Refusal:
         """See :meth:`TenantryClient.submit_bulk`."""
         return self._run(self._client.submit_bulk(jobs))
 

@@ -17,6 +17,7 @@ import aiohttp
 from yarl import URL
 
 from tenantry.config.model import TargetSettings
+from tenantry.config.url import check_url
 from tenantry.delivery.failures import class_of_exception
 from tenantry.delivery.guard import AddressRule, gated_sockets
 from tenantry.delivery.resolver import GuardedResolver, LookUp, system_look_up
@@ -26,7 +27,6 @@ from tenantry.kernel.errors import Closed, InvalidValue
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.lanes.outcome import Outcome, class_of_status, excerpt_of
 from tenantry.lanes.retry import parse_http_date, parse_retry_after
-from tenantry.lanes.url import check_url
 from tenantry.queue.model import ClaimedJob
 
 ANSWER_LIMIT = 64 * 1024

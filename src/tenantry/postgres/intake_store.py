@@ -48,6 +48,9 @@ _LATER = "SELECT tenantry.submit_later($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 
 _CANCEL = "SELECT tenantry.cancel($1, $2, $3)"
 
+BY_KEY = "SET LOCAL enable_seqscan = off"
+"""For a list of a tenant's jobs: a plan that reads a table whole reads the backlogs of all others."""
+
 FlowKey = tuple[TenantId, Target, JobClass, int]
 
 
@@ -146,6 +149,7 @@ class PostgresIntakeStore:
     async def jobs(self, tenant: TenantId, *, state: JobState | None, limit: int) -> list[JobView]:
         check_listed(limit)
         async with bound(self._pool, tenant) as connection:
+            await connection.execute(BY_KEY)
             rows = await connection.fetch(statement("intake/jobs"), state and state.value, limit)
         return [_view(tenant, row) for row in rows]
 

@@ -11,15 +11,16 @@ from hashlib import blake2b
 from typing import Final, TypeGuard
 
 from tenantry.config.model import TenantDocument
+from tenantry.config.url import LONGEST_URL, check_url
 from tenantry.kernel.errors import InvalidValue, nearest
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId, identifier
 from tenantry.kernel.verdict import Refusal, Rule
 from tenantry.lanes.model import HANDLER_PREFIX, Target
-from tenantry.lanes.url import LONGEST_URL, check_url
 from tenantry.queue.model import JobClass, NewJob
 
 LEAST_RETRY: Final[Seconds] = 1.0
+MOST_LISTED: Final = 1_000
 MOST_RETRY: Final[Seconds] = 300.0
 _UNKNOWN_DRAIN_RETRY: Final[Seconds] = 5.0
 
@@ -30,11 +31,16 @@ TargetCheck = Callable[[str, Target], None]
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one submit may hold. ``payload``: bytes a job. ``batch``: jobs a call. ``bulk``: jobs a bulk set.
-    ``delay_for`` and ``cost`` in seconds. ``target`` and ``text`` (a key, a content type): bytes."""
+    ``batch_bytes`` and ``bulk_bytes``: of all their payloads, so that a call stays a message that a database
+    takes. ``stored``: jobs of one tenant that may be stored and not fed in. ``delay_for`` and ``cost`` in
+    seconds. ``target`` and ``text`` (a key, a content type): bytes."""
 
     payload: int = 1_048_576
     batch: int = 1_000
+    batch_bytes: int = 16 * 1_048_576
     bulk: int = 1_000_000
+    bulk_bytes: int = 128 * 1_048_576
+    stored: int = 1_000_000
     delay_for: Seconds = 366 * 86_400.0
     cost: Seconds = 86_400.0
     target: int = LONGEST_URL
@@ -49,6 +55,7 @@ def check_batch(jobs: Sequence[NewJob], limits: Limits, check_target: TargetChec
     _check_size(jobs, limits.batch, "Send several batches, or one bulk set.")
     for position, job in enumerate(jobs):
         check_job(job, position=position, limits=limits, check_target=check_target)
+    _check_bytes(jobs, limits.batch_bytes, "Send several batches.")
 
 
 def check_bulk(jobs: Sequence[NewJob], limits: Limits, check_target: TargetCheck) -> None:
@@ -56,6 +63,7 @@ def check_bulk(jobs: Sequence[NewJob], limits: Limits, check_target: TargetCheck
     _check_size(jobs, limits.bulk, "Send several sets.")
     for position, job in enumerate(jobs):
         check_job(job, position=position, limits=limits, check_target=check_target)
+    _check_bytes(jobs, limits.bulk_bytes, "Send several sets.")
     refuse_keys(jobs)
 
 
@@ -102,6 +110,18 @@ def target_of(document: TenantDocument) -> TargetCheck:
     return check
 
 
+def check_any_target(path: str, target: Target) -> None:
+    """The rule without a document: an HTTP URL must be sound, any other text may be a name. Pure."""
+    if target.lower().startswith(("http:", "https:")):
+        check_url(target, path=path)
+
+
+def check_listed(limit: int) -> None:
+    """Raises :class:`InvalidValue` unless ``limit`` jobs may be listed at once. Pure."""
+    if not 1 <= limit <= MOST_LISTED:
+        raise InvalidValue("limit", limit, f"1 to {MOST_LISTED:,}")
+
+
 def over_bound(*, bound: int, unended: int, wanted: int, drain_rate: float) -> Refusal:
     """The refusal of ``wanted`` new jobs beside ``unended`` ones. ``drain_rate``: jobs that ended a second
     lately. The bare estimate of when there is room; None when the batch alone is over the bound. Pure."""
@@ -110,6 +130,13 @@ def over_bound(*, bound: int, unended: int, wanted: int, drain_rate: float) -> R
         hint = f"send at most {bound} at once, or one bulk set, which is fed in as room appears"
         return Refusal(Rule.BOUND, f"{detail}: {hint}", None)
     return Refusal(Rule.BOUND, detail, room_in(unended + wanted - bound, drain_rate))
+
+
+def over_stored(*, most: int, stored: int, wanted: int) -> Refusal:
+    """The refusal of a set of ``wanted`` jobs beside ``stored`` ones, where ``most`` may be stored. A guess
+    of when there is room; None when the set alone is too large. Pure."""
+    detail = f"{wanted:,} more would make {stored + wanted:,} stored jobs; the tenant may have {most:,}"
+    return Refusal(Rule.BOUND, detail, None if wanted > most else _UNKNOWN_DRAIN_RETRY)
 
 
 def room_in(jobs: int, drain_rate: float) -> Seconds:
@@ -155,6 +182,12 @@ def _check_size(jobs: Sequence[NewJob], most: int, hint: str) -> None:
         raise InvalidValue("jobs", jobs, f"1 to {most:,} jobs", "Send at least one.")
     if len(jobs) > most:
         raise InvalidValue("jobs", f"{len(jobs):,} jobs", f"1 to {most:,} jobs", hint)
+
+
+def _check_bytes(jobs: Sequence[NewJob], most: int, hint: str) -> None:
+    size = sum(len(job.payload) for job in jobs)
+    if size > most:
+        raise InvalidValue("jobs", f"payloads of {size:,} bytes", f"at most {most:,} bytes in all", hint)
 
 
 def _check_target_text(path: str, value: object, most: int) -> None:

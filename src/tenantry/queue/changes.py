@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
-from tenantry.queue.model import ClaimId, FlowId, JobClass, NodeId, Seq
+from tenantry.queue.model import FlowId, JobClass, NodeId, Seq
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +154,3 @@ class Round:
 
     now: Timestamp
     changes: tuple[Change, ...]
-    claims: tuple[ClaimId, ...] = ()

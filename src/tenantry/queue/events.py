@@ -49,9 +49,19 @@ class BulkStored(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobsFed(Event):
-    """Stored jobs (of bulk sets, of the inbox) were moved into their flows."""
+    """Stored jobs (of bulk sets, of the inbox) were moved into their flows; the dead are not counted."""
 
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFailed(Event):
+    """The stored work of one tenant could not be moved, by an error of ours of class ``error``; it is left
+    for ``retry_for`` seconds while the others' goes on."""
+
+    tenant: TenantId
+    error: str
+    retry_for: Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +128,10 @@ class JobDied:
 
 @dataclass(frozen=True, slots=True)
 class JobsDied(Event):
-    """Dead letters of one settled batch. They are counted by :class:`JobsSettled`; this is for people."""
+    """New dead letters, for people: of one settled batch (:class:`JobsSettled` counts them), or, without a
+    ``node``, of stored work that could not be queued."""
 
-    node: NodeId
+    node: NodeId | None
     jobs: tuple[JobDied, ...]
 
 

@@ -1,10 +1,13 @@
 """Why a waiting job waits: facts about its surroundings in, sentences out. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import ceil
 
 from tenantry.algorithms.fair_share import cap_slots
+from tenantry.algorithms.fair_share.shares import Shares
+from tenantry.config.ports import TenantDirectory
+from tenantry.config.tiers import SHARED_POOL, Tier
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
@@ -50,8 +53,9 @@ class Facts:
     pool_slots_of_kind: int
     tenants_waiting: int
     planner_live: bool
-    # from the directory, filled by who asks
-    pool: str = "shared"
+    waiting: frozenset[TenantId] = field(default=frozenset(), repr=False)  # whose work; never told to tenants
+    # from the directory, filled by facts_of
+    pool: str = SHARED_POOL
     cap: float = 1.0
     dispatch_rate: float | None = None
     share: float | None = None
@@ -64,6 +68,37 @@ class Reason:
     waits_for: WaitsFor
     detail: str
     until: Timestamp | None = None
+
+
+def pool_of(tenant: TenantId, directory: TenantDirectory) -> str:
+    """The pool that serves the tenant's tier; the shared one for a tenant that has been removed. O(1)."""
+    tier = directory.tier_of(tenant)
+    return SHARED_POOL if tier is None else tier.pool
+
+
+def facts_of(facts: Facts, directory: TenantDirectory) -> Facts:
+    """``facts`` of a store with what only the directory knows: the tier's limits, the lane's, who else waits
+    in this pool, and the share that leaves (law F1). O(tenants that wait)."""
+    tier, document = directory.tier_of(facts.tenant), directory.tenant(facts.tenant)
+    if tier is None or document is None:
+        return facts
+    rivals = [each for name in facts.waiting if (each := directory.tier_of(name)) and each.pool == tier.pool]
+    return replace(
+        facts,
+        pool=tier.pool,
+        cap=tier.cap,
+        dispatch_rate=tier.dispatch_rate,
+        lane_limit=document.settings_for(facts.target).limit,
+        tenants_waiting=len(rivals),
+        share=_share_of(tier, rivals if facts.tenant in facts.waiting else [*rivals, tier], directory.floor),
+    )
+
+
+def _share_of(tier: Tier, contenders: list[Tier], floor: float) -> float:
+    shares = Shares(floor)
+    for each in contenders:
+        shares.count(each.weight, 1)
+    return shares.share(tier.weight)
 
 
 def explain(facts: Facts) -> tuple[Reason, ...]:
@@ -153,8 +188,8 @@ def _cap(facts: Facts) -> Reason | None:
 
 
 def _rate(facts: Facts) -> Reason | None:
-    if facts.dispatch_rate is None:
-        return None
+    if facts.dispatch_rate is None or _cap(facts) or not _slot_is_free(facts):
+        return None  # it may limit, but it is not what the job waits for now
     waiting = f"{_count(facts.tenant_waiting, 'job')} of it {_wait(facts.tenant_waiting)}"
     return Reason(
         WaitsFor.RATE, f"The tenant starts at most {facts.dispatch_rate:g} jobs a second; {waiting}."
@@ -169,12 +204,17 @@ def _line(facts: Facts) -> Reason | None:
 
 
 def _share(facts: Facts) -> Reason | None:
-    if facts.pool_in_flight < facts.pool_slots == facts.pool_slots_of_kind:
-        return None  # a slot that can run it is free
+    if _slot_is_free(facts):
+        return None
     busy = f"{facts.pool_in_flight} of the pool's {_count(facts.pool_slots, 'slot')} are in use"
     others = f"{_count(facts.tenants_waiting, 'tenant')} {_wait(facts.tenants_waiting)}"
     share = f"; this one's share is {_percent(facts.share)}" if facts.share is not None else ""
     return Reason(WaitsFor.SHARE, f"{busy} and {others}{share}.")
+
+
+def _slot_is_free(facts: Facts) -> bool:
+    """Whether a slot that can run it is free for certain: which slots of a mixed pool are is not counted."""
+    return facts.pool_in_flight < facts.pool_slots == facts.pool_slots_of_kind
 
 
 _RULES = (_lane_paused, _planner, _no_slot, _order, _lane_limit, _cap, _rate, _line, _share)

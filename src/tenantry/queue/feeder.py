@@ -6,23 +6,27 @@ from dataclasses import dataclass
 
 from tenantry.config.ports import TenantDirectory
 from tenantry.kernel.clock import Clock
-from tenantry.kernel.errors import StoreUnavailable
+from tenantry.kernel.errors import InvariantBroken, StoreUnavailable
 from tenantry.kernel.events import EventSink
 from tenantry.kernel.instant import Instant, Seconds
 from tenantry.kernel.randomness import Randomness
-from tenantry.queue.events import JobsFed, StoreFailed
+from tenantry.kernel.tenant import TenantId
+from tenantry.queue.events import FeedFailed, JobDied, JobsDied, JobsFed, StoreFailed
+from tenantry.queue.model import Fed
 from tenantry.queue.ports import FeederStore
 
 
 @dataclass(frozen=True, slots=True)
 class FeederSettings:
     """``look_every``: seconds between two looks for stored work. ``batch``: most jobs moved per tenant and
-    look. ``tidy_every``: seconds between two tidyings. ``keep_days``: how long outcomes are kept."""
+    look. ``tidy_every``: seconds between two tidyings. ``keep_days``: how long outcomes are kept.
+    ``put_off_for``: seconds for which a tenant is passed over whose stored work an error of ours met."""
 
     look_every: Seconds = 0.1
     batch: int = 500
     tidy_every: Seconds = 60.0
     keep_days: int = 7
+    put_off_for: Seconds = 30.0
 
 
 DEFAULTS = FeederSettings()
@@ -44,6 +48,7 @@ class Feeder:
         self._store, self._directory, self._clock = store, directory, clock
         self._randomness, self._events, self._settings = randomness, events, settings
         self._tidied_at: Instant | None = None
+        self._put_off: dict[TenantId, Instant] = {}  # until when
 
     async def run(self) -> None:
         while True:
@@ -57,17 +62,34 @@ class Feeder:
             await asyncio.sleep(0.0 if moved else pause)
 
     async def feed(self) -> int:
-        """Move what there is room for, a batch a tenant. Returns how many jobs moved."""
-        tenants = await self._store.stored_tenants()
-        if not tenants:
-            return 0
-        tiers = {tenant: self._directory.tier_of(tenant) for tenant in tenants}
+        """Move what there is room for, a batch a tenant. Returns how many jobs left the store.
+
+        What is wrong with one tenant's stored work is told and put off; the others' goes on.
+        """
+        now = self._clock.monotonic()
+        self._put_off = {tenant: until for tenant, until in self._put_off.items() if now < until}
+        tenants = [each for each in await self._store.stored_tenants() if each not in self._put_off]
+        return sum([await self._feed(tenant, now) for tenant in tenants])
+
+    async def _feed(self, tenant: TenantId, now: Instant) -> int:
+        tier = self._directory.tier_of(tenant)
         # What a removed tenant had stored was accepted, so it still enters; nothing bounds it any more.
-        bounds = {tenant: tier.bound if tier else None for tenant, tier in tiers.items()}
-        moved = await self._store.feed(bounds, limit=self._settings.batch)
-        if moved:
-            self._events(JobsFed(moved))
-        return moved
+        bound = tier.bound if tier else None
+        try:
+            fed = await self._store.feed(tenant, bound=bound, limit=self._settings.batch)
+        except InvariantBroken as error:
+            pause = self._settings.put_off_for
+            self._put_off[tenant] = Instant(now + pause)
+            self._events(FeedFailed(tenant, type(error).__name__, pause))
+            return 0
+        self._tell(tenant, fed)
+        return fed.moved
+
+    def _tell(self, tenant: TenantId, fed: Fed) -> None:
+        if fed.moved > len(fed.died):
+            self._events(JobsFed(fed.moved - len(fed.died)))
+        if fed.died:
+            self._events(JobsDied(None, tuple(JobDied(job, tenant, reason) for job, reason in fed.died)))
 
     async def _tidy(self) -> None:
         now = self._clock.monotonic()

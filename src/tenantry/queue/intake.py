@@ -79,16 +79,21 @@ class Admission:
             self._tell_accepted(tenant, tier, jobs, answer)
         return answer
 
-    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet:
+    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet | Refusal:
         """Store 1 to ``limits.bulk`` jobs as one set, to be fed in as the tenant's bound has room.
 
         The rate is not asked: a set is one call, and what it holds enters no faster than the bound drains.
+        A refusal is by BOUND: the tenant has as much stored as ``limits.stored`` allows.
         """
         document, tier = self._known(tenant)
         check_bulk(jobs, self._settings.limits, self._settings.targets(document))
-        stored = await self._store.submit_bulk(tenant, jobs)
-        self._events(BulkStored(tenant, tier.name, len(jobs)))
-        return stored
+        answer = await self._store.submit_bulk(tenant, jobs, most=self._settings.limits.stored)
+        if isinstance(answer, Refusal):
+            answer = self._spread(answer)
+            self._events(SubmitRefused(tenant, tier.name, answer.rule, len(jobs), answer.retry_after))
+        else:
+            self._events(BulkStored(tenant, tier.name, len(jobs)))
+        return answer
 
     def _known(self, tenant: TenantId) -> tuple[TenantDocument, Tier]:
         document, tier = self._directory.tenant(tenant), self._directory.tier_of(tenant)

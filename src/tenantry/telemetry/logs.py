@@ -34,6 +34,7 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         queue.JobsClaimed: "debug",
         queue.JobsSettled: "debug",
         queue.JobsDied: "warning",
+        queue.FeedFailed: "error",
         queue.JobsReclaimed: "warning",
         queue.LeasesLost: "warning",
         queue.NodeJoined: "info",

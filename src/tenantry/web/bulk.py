@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.verdict import Refusal
 from tenantry.queue.model import NewJob
 from tenantry.web import bodies, parsing, wire
 from tenantry.web.bodies import NDJSON
@@ -12,7 +13,7 @@ from tenantry.web.calls import JSON, Answer, Call
 from tenantry.web.headers import no_idempotency_key
 from tenantry.web.jobs import SLICE, checked_id
 from tenantry.web.parameters import parameters
-from tenantry.web.problems import Problem, Refused, of_invalid, refused, refused_with
+from tenantry.web.problems import Problem, Refused, of_invalid, of_refusal, refused, refused_with
 
 
 async def submit_bulk(call: Call) -> Answer:
@@ -20,7 +21,10 @@ async def submit_bulk(call: Call) -> Answer:
     form = bodies.media_type(call, (JSON, NDJSON))
     no_idempotency_key(call)
     jobs = [job async for job in (_of_lines(call) if form == NDJSON else _of_array(call))]
-    stored = wire.bulk_out(await call.services.intake.submit_bulk(call.tenant, jobs))
+    answer = await call.services.intake.submit_bulk(call.tenant, jobs)
+    if isinstance(answer, Refusal):
+        raise Refused(of_refusal(answer))
+    stored = wire.bulk_out(answer)
     return Answer(202, stored, {"location": stored.status_url})
 
 

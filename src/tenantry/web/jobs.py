@@ -5,12 +5,11 @@ from asyncio import sleep as give_way
 from dataclasses import replace
 from typing import Final
 
-from tenantry.config.tiers import SHARED_POOL
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.tenant import identifier
 from tenantry.kernel.verdict import Refusal, Rule
 from tenantry.queue.events import JobsCancelled
-from tenantry.queue.explain import Facts, explain
+from tenantry.queue.explain import explain, facts_of, pool_of
 from tenantry.queue.model import Accepted, JobId, JobState, NewJob
 from tenantry.web import bodies, parsing, wire
 from tenantry.web.calls import Answer, Call
@@ -78,12 +77,10 @@ async def explain_job(call: Call) -> Answer:
     """`GET /v1/jobs/{id}/explanation`"""
     parameters(call, ())
     job, services = _job_id(call), call.services
-    tier = services.directory.tier_of(call.tenant)
-    pool = SHARED_POOL if tier is None else tier.pool
+    pool = pool_of(call.tenant, services.directory)
     facts = await services.store.facts(call.tenant, job, pool=pool)
     if facts is not None:
-        known = facts if tier is None else _with_tier(facts, tier.pool, tier.cap, tier.dispatch_rate)
-        reasons = wire.reasons_out(explain(known))
+        reasons = wire.reasons_out(explain(facts_of(facts, services.directory)))
         return Answer(200, wire.Explanation(job, facts.state, reasons))
     view = await services.store.job(call.tenant, job)  # one that has ended waits for nothing
     if view is None:
@@ -109,18 +106,15 @@ async def cancel_job(call: Call) -> Answer:
 
 
 async def _accepted(call: Call, jobs: list[NewJob], answer: Accepted) -> list[wire.JobAccepted]:
-    """One entry a job. Only the state of one that an idempotency key found must be asked for."""
+    """One entry a job. Only the states of those that an idempotency key found must be asked for: one look."""
+    found = {answer.ids[position] for position in answer.existing}
+    states = await call.services.store.states(call.tenant, found) if found else {}
     entries = []
     for position, (job, id) in enumerate(zip(jobs, answer.ids, strict=True)):
         existing = position in answer.existing
-        state = await _found_state(call, id) if existing else _born(job)
+        state = states.get(id, JobState.WAITING) if existing else _born(job)
         entries.append(wire.JobAccepted(id, state.value, wire.job_url(id), existing))
     return entries
-
-
-async def _found_state(call: Call, job: JobId) -> JobState:
-    view = await call.services.store.job(call.tenant, job)
-    return JobState.WAITING if view is None else view.state
 
 
 def _born(job: NewJob) -> JobState:
@@ -146,10 +140,6 @@ def _with_key(job: NewJob, key: str | None) -> NewJob:
 def _without_row(problem: Problem) -> Problem:
     """A single job is no row of a batch: its detail does not name one."""
     return replace(problem, detail=problem.detail.removeprefix("jobs[0]: "))
-
-
-def _with_tier(facts: Facts, pool: str, cap: float, dispatch_rate: float | None) -> Facts:
-    return replace(facts, pool=pool, cap=cap, dispatch_rate=dispatch_rate)
 
 
 def _job_id(call: Call) -> JobId:

@@ -56,7 +56,7 @@ ALWAYS = (
 """What any operation that needs a key can answer."""
 
 _BODY = ("request-timeout", "body-too-large", "unsupported-media-type", "invalid-value")
-_ADMISSION = ("over-rate", "over-bound", "idempotency-key-reused", "overloaded")
+_ADMISSION = ("over-rate", "over-bound", "idempotency-key-reused")
 _LOCATION = {"Location": "Where the state can be read"}
 
 _KEY = Parameter(
@@ -117,12 +117,12 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST",
         "/v1/bulk",
         bulk.submit_bulk,
-        "Store a set of any size; its jobs are fed in as the tenant's bound has room",
+        "Store a set of jobs larger than the bound; they are fed in as the tenant's bound has room",
         202,
         wire.BulkProgress,
         body={JSON: wire.NewJobs, NDJSON: wire.NewJob},
         parameters=(_TENANT,),
-        problems=_BODY,
+        problems=(*_BODY, "over-bound", "batch-over-bound"),
         headers=_LOCATION,
     ),
     Operation(

@@ -47,7 +47,6 @@ _ROWS = (
     Kind("over-rate", 429, "The tenant's submit rate is used up"),
     Kind("over-bound", 429, "The tenant's queue bound is reached"),
     Kind("internal-fault", 500, "A fault of ours"),
-    Kind("overloaded", 503, "The system is saturated and takes no new work of this tier"),
     Kind("store-unavailable", 503, "The store cannot be reached"),
 )
 
@@ -59,7 +58,6 @@ _BY_RULE: Mapping[Rule, str] = MappingProxyType(
         Rule.RATE: "over-rate",
         Rule.BOUND: "over-bound",
         Rule.KEY_REUSED: "idempotency-key-reused",
-        Rule.SHED: "overloaded",
     }
 )
 

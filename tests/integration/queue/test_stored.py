@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from hashlib import sha256
 from math import inf, nan
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,7 +21,7 @@ from tenantry.queue.model import BulkSet, JobId, JobState, NewJob
 pytestmark = pytest.mark.needs_postgres
 
 MIB = 1_048_576
-LONG = "x" + "".join(str(UUID(int=n)) for n in range(330))  # 12 kB that compression does not make short
+LONG = "".join(sha256(bytes([n])).hexdigest() for n in range(190))  # 12 kB that compression leaves long
 UNFIT = {
     "target": LONG,
     "payload": bytes(MIB + 1),
@@ -51,8 +52,8 @@ async def test_sql_takes_nothing_that_a_submit_would_refuse(
     values = [({**good, field: UNFIT[name]})[column] for column in columns]
     with pytest.raises(asyncpg.InvalidParameterValueError, match="submit_later") as raised:
         await application.execute(
-            "SELECT tenantry.submit_later('acme', $1, $2, p_class => $3, p_content_type => $4, p_delay => $5, "
-            "p_cost => $6)",
+            "SELECT tenantry.submit_later('acme', $1, $2, p_class => $3, p_content_type => $4, "
+            "p_delay => $5, p_cost => $6)",
             *values,
         )
     assert "86400" in (raised.value.hint or "")
@@ -108,7 +109,8 @@ async def test_a_row_that_no_index_takes_is_a_dead_letter_and_the_others_go_on(q
     stored = await queue.intake.submit_bulk(ACME, jobs(3), most=3)
     assert isinstance(stored, BulkSet)
     await queue.database.engine.execute(
-        "UPDATE tenantry.stored SET target = $1 WHERE stored_id = (SELECT min(stored_id) + 1 FROM tenantry.stored)",
+        "UPDATE tenantry.stored SET target = $1 "
+        "WHERE stored_id = (SELECT min(stored_id) + 1 FROM tenantry.stored)",
         LONG,
     )
     fed = await queue.feeder.feed(ACME, bound=None, limit=100)
@@ -156,7 +158,8 @@ async def test_ends_of_a_set_are_counted_once_while_tidyings_run_at_the_same_tim
         DO $$
         DECLARE day date := {day};
         BEGIN
-            EXECUTE format('CREATE TABLE tenantry.%I PARTITION OF tenantry.outcomes FOR VALUES FROM (%L) TO (%L)',
+            EXECUTE format('CREATE TABLE tenantry.%I PARTITION OF tenantry.outcomes '
+                           'FOR VALUES FROM (%L) TO (%L)',
                            'outcomes_' || to_char(day, 'YYYYMMDD'), day::timestamp AT TIME ZONE 'UTC',
                            (day + 1)::timestamp AT TIME ZONE 'UTC');
         END

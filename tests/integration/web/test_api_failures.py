@@ -25,13 +25,6 @@ async def test_an_unreachable_store_is_503_with_the_time_to_come_back(world: Wor
     assert "tk_secret" not in reply.body.decode()
 
 
-async def test_shedding_is_503_and_names_its_rule(world: World) -> None:
-    world.refusal = Refusal(Rule.SHED, "the system is saturated", 2.25)
-    reply = await world.post_job()
-    assert (reply.status, reply.problem, reply.json["rule"]) == (503, "overloaded", "shed")
-    assert (reply.json["retry_after"], reply.header("retry-after")) == (2.25, "3")
-
-
 @pytest.mark.parametrize(("retry_after", "header"), [(0.0, "0"), (0.001, "1"), (1.0, "1"), (1.01, "2")])
 async def test_retry_after_is_rounded_up(world: World, retry_after: float, header: str) -> None:
     world.refusal = Refusal(Rule.RATE, "over the rate", retry_after)

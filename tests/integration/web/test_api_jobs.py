@@ -2,11 +2,18 @@
 
 import base64
 import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from web_world import URL, World
 
-from tenantry.queue.model import JobClass, JobId, JobState
+from tenantry.kernel.tenant import TenantId
+from tenantry.kernel.verdict import Refusal
+from tenantry.queue.admission import over_stored
+from tenantry.queue.explain import Facts
+from tenantry.queue.model import JobClass, JobId, JobState, NewJob
 from tenantry.telemetry.http_events import RequestServed
 
 
@@ -108,12 +115,19 @@ async def test_at_the_bound_the_answer_says_when_to_come_back(world: World) -> N
     assert int(reply.header("retry-after") or 0) >= reply.json["retry_after"] > 0
 
 
-async def test_a_batch_is_accepted_whole_in_the_order_sent(world: World) -> None:
+async def test_a_batch_is_accepted_whole_in_the_order_sent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+    for name in ("job", "states"):
+        monkeypatch.setattr(world.store, name, _counted(name, getattr(world.store, name), counted))
     rows = [{"target": URL, "payload": n, "idempotency_key": f"k{n}"} for n in range(300)]
     reply = await world.post("/v1/batches", {"jobs": rows})
     assert reply.status == 202
     assert [job.payload for job in world.submitted] == [str(n).encode() for n in range(300)]
+    counted.clear()
     again = await world.post("/v1/batches", {"jobs": rows})
+    assert counted == ["states"], "one look at the store, however many are known"
     assert [entry["id"] for entry in again.json["jobs"]] == [entry["id"] for entry in reply.json["jobs"]]
     assert all(entry["existing"] for entry in again.json["jobs"])
 
@@ -178,6 +192,37 @@ async def test_a_waiting_job_explains_what_it_waits_for(world: World) -> None:
     assert reply.json["reasons"][0]["until"] == "2026-01-01T00:01:00Z"
 
 
+async def test_an_explanation_names_the_lanes_limit_and_the_tenants_share(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = (await world.post_job(target="orders")).json
+    await world.post_job("globex")
+    read = world.store.facts
+
+    async def busy(tenant: TenantId, job: JobId, *, pool: str) -> Facts | None:
+        facts = await read(tenant, job, pool=pool)
+        slots = {"pool_slots": 4, "pool_slots_of_kind": 4, "pool_in_flight": 4}
+        return facts and replace(facts, lane_in_flight=3, planner_live=True, **slots)
+
+    monkeypatch.setattr(world.store, "facts", busy)
+    reasons = (await world.get(f"{first['status_url']}/explanation")).json["reasons"]
+    assert [reason["waits_for"] for reason in reasons] == ["lane_limit", "share"]
+    assert "3 of the 3" in reasons[0]["detail"]
+    assert "2 tenants wait; this one's share is 50 %" in reasons[1]["detail"]
+
+
+async def test_a_set_beyond_what_a_tenant_may_have_stored_is_429(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(tenant: TenantId, jobs: Sequence[NewJob]) -> Refusal:
+        return over_stored(most=2, stored=2, wanted=len(jobs))
+
+    monkeypatch.setattr(world.admission, "submit_bulk", full)
+    reply = await world.post("/v1/bulk", {"jobs": [{"target": URL, "payload": 1}]})
+    assert (reply.status, reply.problem) == (429, "over-bound")
+    assert reply.header("retry-after") == "5"
+
+
 async def test_cancelling_twice_is_the_same_as_once(world: World) -> None:
     accepted = (await world.post_job()).json
     for _ in range(2):
@@ -226,3 +271,11 @@ async def test_each_request_is_told_once_by_its_route_and_not_by_its_path(world:
         ("GET", "/v1/jobs/{id}", 400, "invalid-parameter"),
     ]
     assert {event.tenant for event in served} == {"acme"}
+
+
+def _counted(name: str, asked: Any, into: list[str]) -> Any:
+    async def ask(*words: Any, **named: Any) -> Any:
+        into.append(name)
+        return await asked(*words, **named)
+
+    return ask

@@ -10,6 +10,7 @@ from tenantry.delivery.client import TenantryClient
 from tenantry.delivery.client_exchange import Surroundings
 from tenantry.delivery.client_sync import SyncTenantryClient
 from tenantry.delivery.client_wire import (
+    BulkProgress,
     CredentialRefused,
     RequestRefused,
     Retries,
@@ -102,6 +103,7 @@ async def test_a_batch_gives_its_tickets_in_order_and_a_set_can_be_followed(
     assert isinstance(tickets, tuple)
     assert [(await client.job(ticket.id)) is not None for ticket in tickets] == [True] * 20
     progress = await client.submit_bulk(jobs)
+    assert isinstance(progress, BulkProgress)
     assert await client.bulk(progress.id) == progress
     assert (progress.total, progress.stored) == (20, 20)
 
@@ -325,7 +327,9 @@ async def test_code_without_asyncio_has_the_same_client(world: World) -> None:
             assert len(client.jobs()) == 1
             assert client.explain(ticket.id)
             assert isinstance(client.submit_batch([json_job(URL, 1)]), tuple)
-            assert client.bulk(client.submit_bulk([json_job(URL, 1)]).id) is not None
+            progress = client.submit_bulk([json_job(URL, 1)])
+            assert isinstance(progress, BulkProgress)
+            assert client.bulk(progress.id) is not None
             state = client.cancel(ticket.id)
             ended = client.wait(ticket.id)
             assert ended is not None

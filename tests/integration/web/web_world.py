@@ -30,7 +30,7 @@ REGISTRY = {
         "wide": {"weight": 1, "bound": "none"},
     },
     "tenants": {
-        "acme": {"tier": "wide", "targets": {"orders": {"url": "https://example.com/orders"}}},
+        "acme": {"tier": "wide", "targets": {"orders": {"url": "https://example.com/orders", "limit": 3}}},
         "globex": {"tier": "wide"},
         "tiny": {"tier": "small"},
         "slow": {"tier": "slow"},
@@ -86,7 +86,7 @@ class Gate:
             return self._world.refusal
         return await self._world.admission.submit(tenant, jobs)
 
-    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet:
+    async def submit_bulk(self, tenant: TenantId, jobs: Sequence[NewJob]) -> BulkSet | Refusal:
         self._pass()
         self._world.submitted += list(jobs)
         return await self._world.admission.submit_bulk(tenant, jobs)

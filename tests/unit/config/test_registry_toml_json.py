@@ -18,8 +18,11 @@ from tenantry.config.registry import (
     registry_to_json,
 )
 from tenantry.config.tiers import DEFAULT_TIERS, Shedding, Tier
+from tenantry.config.url import check_url
 from tenantry.config.validation import MOST_ERRORS, RegistryErrors
+from tenantry.delivery.signature import new_secret, signing_keys
 from tenantry.kernel.errors import InvalidValue, UnknownKey, UsageError
+from tenantry.kernel.randomness import SeededRandomness
 from tenantry.kernel.tenant import TenantId, TierName, Weight
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -280,13 +283,14 @@ ONE_FAULT: list[tuple[str, str]] = [
     ),
     (
         'tenants.a = {tier = "free", targets."https://u:pw@x.example/".limit = 1}',
-        "tenants.a.targets[\"https://…@x.example/\"]: 'https://…@x.example/' is not accepted; expected an http:// "
-        "or https:// URL of at most 2048 characters, without spaces, user, password or fragment",
+        "tenants.a.targets[\"https://…@x.example/\"]: 'https://…@x.example/' is not accepted; expected an "
+        "absolute http:// or https:// URL. Leave out the user name and password; sign deliveries with a secret "
+        "instead.",
     ),
     (
         'tenants.a = {tier = "free", targets.t.url = "ftp://x.example/?key=pw"}',
-        "tenants.a.targets.t.url: 'ftp://x.example/?…' is not accepted; expected an http:// or https:// URL of at "
-        'most 2048 characters, without spaces, user, password or fragment, or "none"',
+        "tenants.a.targets.t.url: 'ftp://x.example/?…' is not accepted; expected an absolute http:// or "
+        'https:// URL, or "none". It must start with http:// or https://, then a host.',
     ),
     (
         'tenants.a = {tier = "free", targets."".limit = 1}',
@@ -453,6 +457,30 @@ def test_a_signing_secret_has_24_to_64_bytes(size: int) -> None:
     registry = parse_registry(f'tenants.a = {{tier = "free", defaults.secret = "{secret}"}}', format="toml")
     assert tenant(registry, "a").defaults.secret == secret
     assert secret not in repr(registry)
+
+
+@pytest.mark.parametrize("url", ["http://2130706433/", "https://exämple.com/", "https://x.example/'\"'"])
+def test_a_url_that_no_delivery_would_accept_is_refused_in_the_registry(url: str) -> None:
+    document = {"tenants": {"a": {"tier": "free", "targets": {"t": {"url": url}}}}}
+    error = faults(json.dumps(document), "json")
+    assert "tenants.a.targets.t.url" in str(error)
+    with pytest.raises(InvalidValue):
+        check_url(url)
+
+
+def test_several_secrets_are_kept_while_one_is_rotated_and_each_of_them_signs() -> None:
+    both = f"{new_secret(SeededRandomness(1))} {SECRET}"
+    registry = parse_registry(f'tenants.a = {{tier = "free", defaults.secret = "{both}"}}', format="toml")
+    assert tenant(registry, "a").defaults.secret == both
+    assert len(signing_keys(both)) == 2
+
+
+@pytest.mark.parametrize("text", ["{0} whsec_x", "{0}  {0}", " {0}", "{0} ", "{0},{0}"])
+def test_one_bad_secret_among_several_is_refused_and_none_is_shown(text: str) -> None:
+    body = text.replace("{0}", SECRET)
+    error = faults(f'tenants.a = {{tier = "free", defaults.secret = "{body}"}}')
+    assert "separated by one space" in str(error)
+    assert SECRET not in str(error)
 
 
 def test_a_registry_made_by_hand_is_checked_for_fit() -> None:

@@ -27,6 +27,7 @@ from tenantry.queue.admission import (
     jittered,
     key_digest,
     over_bound,
+    over_stored,
     room_in,
     target_of,
 )
@@ -160,3 +161,21 @@ def test_digests_tell_apart_what_differs_and_only_that() -> None:
     assert len({body_digest(body) for body in bodies}) == len(bodies)
     assert body_digest(replace(GOOD, delay_for=5.0, cost=1.0, ordering_key="k")) == body_digest(GOOD)
     assert key_digest(TenantId("ab"), "c") != key_digest(TenantId("a"), "bc")
+
+
+def test_a_batch_and_a_set_are_bounded_in_bytes_too() -> None:
+    limits = Limits(payload=100, batch_bytes=250, bulk_bytes=350)
+    jobs = [replace(GOOD, payload=bytes(100))] * 4
+    check_batch(jobs[:2], limits, TARGETS)
+    check_bulk(jobs[:3], limits, TARGETS)
+    with pytest.raises(InvalidValue, match="payloads of 300 bytes") as raised:
+        check_batch(jobs[:3], limits, TARGETS)
+    assert raised.value.path == "jobs"
+    with pytest.raises(InvalidValue, match="Send several sets"):
+        check_bulk(jobs, limits, TARGETS)
+
+
+def test_a_set_beyond_what_may_be_stored_is_told_whether_waiting_helps() -> None:
+    assert over_stored(most=10, stored=8, wanted=3).retry_after is not None
+    assert over_stored(most=10, stored=0, wanted=11).retry_after is None
+    assert over_stored(most=10, stored=8, wanted=3).rule is Rule.BOUND

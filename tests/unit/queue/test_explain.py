@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from tenantry.config.registry import Registry, parse_registry
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import HTTP, Kind, Target
-from tenantry.queue.explain import Facts, WaitsFor, explain, headline
+from tenantry.memory.directory import MemoryDirectory
+from tenantry.queue.explain import Facts, WaitsFor, explain, facts_of, headline, pool_of
 from tenantry.queue.model import JobState
 
 FACTS = Facts(
@@ -71,11 +73,10 @@ def test_reasons_come_most_decisive_first() -> None:
         lane_limit=2,
         lane_in_flight=2,
         tenant_in_flight=4,
-        dispatch_rate=5.0,
         ahead_in_flow=7,
     )
     decisive = [WaitsFor.LANE_PAUSED, WaitsFor.PLANNER, WaitsFor.NO_SLOT, WaitsFor.ORDER]
-    assert kinds(everything) == [*decisive, WaitsFor.LANE_LIMIT, WaitsFor.CAP, WaitsFor.RATE, WaitsFor.SHARE]
+    assert kinds(everything) == [*decisive, WaitsFor.LANE_LIMIT, WaitsFor.CAP, WaitsFor.SHARE]
     assert headline(everything) == explain(everything)[0].detail
 
 
@@ -87,7 +88,7 @@ def test_reasons_come_most_decisive_first() -> None:
         ({"ordered": True, "flow_in_flight": 1}, "and one is in flight"),
         ({"ordered": True, "ahead_in_flow": 2}, "and 2 jobs came before it"),
         ({"lane_limit": 3, "lane_in_flight": 3}, "3 of the 3 that its limit allows in flight"),
-        ({"dispatch_rate": 0.5}, "at most 0.5 jobs a second; 1 job of it waits"),
+        ({"dispatch_rate": 0.5, "pool_in_flight": 3}, "at most 0.5 jobs a second; 1 job of it waits"),
         ({"ahead_in_flow": 1_200}, "1,200 jobs of the same target and class wait ahead of it"),
         ({}, "20 of the pool's 20 slots are in use and 3 tenants wait; this one's share is 25 %"),
     ],
@@ -104,6 +105,43 @@ def test_a_job_that_started_or_ended_waits_for_nothing_and_says_so(state: JobSta
     assert explain(facts) == ()
     word = {"running": "running", "delivered": "delivered", "dead": "dead letter", "cancelled": "cancelled"}
     assert word[state.value] in headline(facts)
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"tenant_in_flight": 4, "pool_in_flight": 4}, {"pool_slots_of_kind": 5}]
+)
+def test_a_rate_is_no_reason_where_there_is_no_slot_or_the_cap_is_reached(change: dict[str, int]) -> None:
+    assert WaitsFor.RATE not in kinds(replace(FACTS, dispatch_rate=5.0, **change))  # type: ignore[arg-type]
+
+
+REGISTRY = """
+[tiers]
+gold = {weight = 3, cap = 0.5, dispatch_rate = 7}
+silver = {weight = 1}
+apart = {weight = 1, pool = "apart"}
+[tenants]
+other = "silver"
+elsewhere = "apart"
+[tenants.acme]
+tier = "gold"
+targets."https://example.com/hook".limit = 4
+"""
+
+
+def test_the_directory_adds_limits_share_and_who_waits_in_the_same_pool() -> None:
+    directory = MemoryDirectory(parse_registry(REGISTRY, format="toml", tiers=(), floor=0.0))
+    waiting = frozenset(map(TenantId, ("acme", "other", "elsewhere", "removed")))
+    facts = facts_of(replace(FACTS, waiting=waiting, tenants_waiting=4), directory)
+    assert (facts.pool, facts.cap, facts.dispatch_rate, facts.lane_limit) == ("shared", 0.5, 7.0, 4)
+    assert (facts.tenants_waiting, facts.share) == (2, 0.75)
+    assert "elsewhere" not in repr(facts)
+    assert pool_of(TenantId("elsewhere"), directory) == "apart"
+
+
+def test_of_a_tenant_that_was_removed_the_store_alone_is_asked() -> None:
+    directory = MemoryDirectory(Registry())
+    assert facts_of(FACTS, directory) == FACTS
+    assert pool_of(FACTS.tenant, directory) == "shared"
 
 
 def test_a_job_that_nothing_holds_up_is_next() -> None:

@@ -17,9 +17,10 @@ from tenantry.lanes.model import Target
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.memory.queue_store import MemoryQueueStore
 from tenantry.memory.rate_gate import MemoryRateGate
+from tenantry.queue.admission import DEFAULT_LIMITS, Limits
 from tenantry.queue.events import BulkStored, JobsAccepted, SubmitRefused
-from tenantry.queue.intake import Admission
-from tenantry.queue.model import Accepted, JobClass, JobState, NewJob
+from tenantry.queue.intake import Admission, IntakeSettings
+from tenantry.queue.model import Accepted, BulkSet, JobClass, JobState, NewJob
 from tenantry.testing.clock import ManualClock
 
 ACME = TenantId("acme")
@@ -29,7 +30,7 @@ JOB = NewJob(Target("https://example.com/hook"), b"{}")
 class Desk:
     """An admission over a store in memory; ``tier`` is what its one tenant has."""
 
-    def __init__(self, **tier: Any) -> None:
+    def __init__(self, *, limits: Limits = DEFAULT_LIMITS, **tier: Any) -> None:
         self.clock, self.told = ManualClock(), list[Event]()
         named = Tier(TierName("gold"), **tier)
         registry = Registry(tiers=(named,), tenants=(TenantDocument(ACME, named.name),))
@@ -37,7 +38,12 @@ class Desk:
         self.store = MemoryQueueStore(self.clock, SeededRandomness(1))
         self.gate = MemoryRateGate(directory, self.clock)
         self.admission = Admission(
-            self.store, directory, self.gate, randomness=SeededRandomness(2), events=self.told.append
+            self.store,
+            directory,
+            self.gate,
+            randomness=SeededRandomness(2),
+            events=self.told.append,
+            settings=IntakeSettings(limits=limits),
         )
 
     async def submit(self, *jobs: NewJob) -> Accepted | Refusal:
@@ -119,9 +125,19 @@ async def test_a_reused_key_is_refused_for_good() -> None:
     assert "jobs[1]" in refusal.detail
 
 
+async def test_a_set_beyond_what_a_tenant_may_have_stored_is_refused_with_jitter_and_told() -> None:
+    desk = Desk(limits=Limits(stored=3))
+    await desk.admission.submit_bulk(ACME, [JOB] * 2)
+    refusal = await desk.admission.submit_bulk(ACME, [JOB] * 2)
+    assert isinstance(refusal, Refusal)
+    assert refusal.rule is Rule.BOUND
+    assert desk.told[1:] == [SubmitRefused(ACME, TierName("gold"), Rule.BOUND, 2, refusal.retry_after)]
+
+
 async def test_a_bulk_set_passes_bound_and_rate_and_is_told() -> None:
     desk = Desk(submit_rate=1.0, bound=1)
     stored = await desk.admission.submit_bulk(ACME, [JOB] * 2_000)
+    assert isinstance(stored, BulkSet)
     assert (stored.total, stored.stored) == (2_000, 2_000)
     assert desk.told == [BulkStored(ACME, TierName("gold"), 2_000)]
     with pytest.raises(InvalidValue, match=r"jobs\[0\]\.idempotency_key"):

@@ -36,6 +36,7 @@ def one_of_each() -> list[Event]:
         queue.JobsCancelled(ACME, GOLD, 1),
         queue.JobsClaimed(NODE, (queue.Start(ACME, GOLD, LIVE, 0.02), queue.Start(ACME, GOLD, LIVE, 2.0))),
         queue.JobsSettled(NODE, (end(Ending.DELIVERED), end(Ending.DEAD, "http_403")), 0.004, lost=1),
+        queue.FeedFailed(ACME, "InvariantBroken", 30.0),
         queue.JobsDied(NODE, (queue.JobDied(JobId("j"), ACME, "http_403 after 3 attempts"),)),
         queue.JobsReclaimed(4),
         queue.LeasesLost(NODE, 2, 9),

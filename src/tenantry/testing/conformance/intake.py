@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal, Rule
-from tenantry.queue.model import Accepted, Ending, JobClass, JobId, JobState, NewJob
+from tenantry.queue.model import Accepted, BulkSet, Ending, JobClass, JobId, JobState, NewJob
 from tenantry.testing.conformance.world import ACME, GLOBEX, HOOK, OTHER_HOOK, POOL, World, batch, job
 
 DAY = 86_400.0
@@ -168,15 +169,35 @@ class IntakeConformance:
         waiting = await world.intake.jobs(ACME, state=JobState.WAITING, limit=10)
         assert [view.id for view in waiting] == list(reversed(ids))
 
+    @pytest.mark.parametrize("limit", [-1, 0, 1_001])
+    async def test_no_more_than_a_thousand_jobs_are_listed_at_once(self, world: World, limit: int) -> None:
+        with pytest.raises(InvalidValue, match="1,000"):
+            await world.intake.jobs(ACME, state=None, limit=limit)
+
+    async def test_many_jobs_are_asked_for_at_once_wherever_they_are(self, world: World) -> None:
+        ids = await world.submit(*batch(3), replace(job(), delay_for=600.0))
+        node = await world.node()
+        (ended,) = await world.claim(node, 1)
+        await world.settle(node, [ended], Ending.DELIVERED)
+        await world.claim(node, 1)
+        assert await world.intake.states(ACME, [*ids, ids[0], NOWHERE]) == {
+            ids[0]: JobState.DELIVERED,
+            ids[1]: JobState.RUNNING,
+            ids[2]: JobState.WAITING,
+            ids[3]: JobState.DELAYED,
+        }
+
     @pytest.mark.parametrize("tenant", [GLOBEX, TenantId("nobody")])
     async def test_a_job_of_another_tenant_is_not_there(self, world: World, tenant: TenantId) -> None:
         (id_,) = await world.submit(job())
-        stored = await world.intake.submit_bulk(ACME, batch(2))
+        stored = await world.intake.submit_bulk(ACME, batch(2), most=10)
+        assert isinstance(stored, BulkSet)
         assert await world.intake.job(tenant, id_) is None
         assert await world.intake.cancel(tenant, id_) is None
         assert await world.intake.facts(tenant, id_, pool=POOL) is None
         assert await world.intake.bulk(tenant, stored.id) is None
         assert await world.intake.jobs(tenant, state=None, limit=10) == []
+        assert await world.intake.states(tenant, [id_]) == {}
         assert await _state(world, id_) is JobState.WAITING
 
     async def test_facts_count_what_stands_around_a_waiting_job(self, world: World) -> None:
@@ -191,7 +212,11 @@ class IntakeConformance:
         assert (facts.state, facts.target, facts.planner_live) == (JobState.WAITING, HOOK, True)
         assert (facts.ahead_in_flow, facts.flow_in_flight, facts.lane_in_flight) == (2, 2, 2)
         assert (facts.tenant_in_flight, facts.tenant_waiting, facts.tenants_waiting) == (2, 5, 2)
+        assert facts.waiting == {ACME, GLOBEX}
         assert (facts.pool_slots, facts.pool_slots_of_kind, facts.pool_in_flight) == (7, 7, 2)
+        elsewhere = await world.intake.facts(ACME, ids[4], pool="other")
+        assert elsewhere is not None
+        assert (elsewhere.pool_slots, elsewhere.pool_in_flight) == (0, 0)
 
     # -- cancelling ------------------------------------------------------------------------------------
 

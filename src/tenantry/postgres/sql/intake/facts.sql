@@ -1,6 +1,10 @@
--- What surrounds one job ($2) of one tenant ($1), whose tier is served by pool $3. Counts only: no other tenant is named.
+-- What surrounds one job ($2) of one tenant ($1), whose tier is served by pool $3; $4 how long a heartbeat is fresh, in
+-- seconds. Whose work waits in which pool only the directory knows, so the waiting are named; the answer never is.
 WITH held AS (
     SELECT u.flow_id, count(*) AS n FROM tenantry.claims c, unnest(c.flow_ids) u (flow_id) GROUP BY 1
+), used AS (
+    SELECT coalesce(sum(cardinality(c.seqs)), 0) AS n FROM tenantry.claims c JOIN tenantry.nodes n USING (node_id)
+     WHERE n.pool = $3
 ), mine AS (
     SELECT j.flow_id, j.seq, f.lane_id, f.head, f.bucket, l.target, l.paused, d.due_at, d.attempts
       FROM tenantry.jobs j
@@ -10,7 +14,7 @@ WITH held AS (
      WHERE j.job_id = $2 AND j.tenant_id = $1
 ), slots AS (
     SELECT n.slots, n.kinds FROM tenantry.nodes n
-     WHERE n.pool = $3 AND NOT n.draining AND n.seen_at > clock_timestamp() - interval '5 seconds'
+     WHERE n.pool = $3 AND NOT n.draining AND n.seen_at > clock_timestamp() - make_interval(secs => $4::float8)
 ), later AS (
     -- Deferred jobs that are still counted between head and tail, and those that are due and are not.
     SELECT d.flow_id, count(*) FILTER (WHERE d.seq >= f.head AND d.due_at > clock_timestamp())
@@ -33,8 +37,8 @@ SELECT clock_timestamp() AS moment, m.target, m.due_at, m.bucket, m.paused,
        (SELECT coalesce(sum(running), 0) FROM standing s WHERE s.lane_id = m.lane_id) AS lane_running,
        (SELECT coalesce(sum(running), 0) FROM standing s WHERE s.tenant_id = $1) AS tenant_running,
        (SELECT coalesce(sum(waiting), 0) FROM standing s WHERE s.tenant_id = $1) AS tenant_waiting,
-       (SELECT count(DISTINCT tenant_id) FROM standing WHERE waiting > 0) AS tenants_waiting,
-       (SELECT coalesce(sum(running), 0) FROM standing) AS running,
+       ARRAY(SELECT DISTINCT tenant_id FROM standing WHERE waiting > 0) AS waiting,
+       (SELECT n FROM used) AS running,
        (SELECT coalesce(sum(slots), 0) FROM slots) AS slots,
        (SELECT coalesce(sum(slots), 0) FROM slots
          WHERE CASE WHEN m.target LIKE 'handler:%' THEN m.target ELSE 'http' END = ANY (kinds)) AS slots_of_kind,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
+from tenantry.config.url import check_url, problem_of
 from tenantry.kernel.errors import InvalidValue
-from tenantry.lanes.url import check_url, problem_of
 
 
 @pytest.mark.parametrize(
