@@ -4,7 +4,20 @@ from dataclasses import replace
 
 from tenantry.queue.changes import ClaimPlan
 from tenantry.queue.lifecycle import MOST_ATTEMPTS, START_LEASE, WORKER_LOST
-from tenantry.queue.model import ClaimedJob, ClaimId, Ending, JobId, JobState, JobView, Seq
+from tenantry.queue.model import (
+    Burial,
+    ClaimedJob,
+    ClaimId,
+    Ending,
+    JobId,
+    JobState,
+    JobView,
+    NodeId,
+    Presence,
+    Reclaimed,
+    Seq,
+    Settlement,
+)
 from tenantry.testing.conformance.world import ACME, POOL, World, batch, job, settlement
 
 
@@ -76,6 +89,29 @@ class WorkerConformance:
         await world.worker.reclaim(limit=10)
         assert await world.worker.renew(node, {claimed.claim}, 6.0) == set()
 
+    async def test_a_lease_that_has_run_out_cannot_be_renewed_though_nobody_took_it_back(
+        self, world: World
+    ) -> None:
+        """Its holder has stopped the job by then, and a reclaimer may be on its way."""
+        await world.submit(*batch(2))
+        node = await world.node()
+        (over,) = await world.claim(node, 1, lease_for=6.0)
+        (live,) = await world.claim(node, 1, lease_for=60.0)
+        await world.pass_time(7.0)
+        assert await world.worker.renew(node, {over.claim, live.claim}, 6.0) == {live.claim}
+        assert (await world.worker.reclaim(limit=10)).jobs == 1
+
+    async def test_a_claim_that_was_not_taken_cannot_be_renewed(self, world: World) -> None:
+        await world.submit(job())
+        node = await world.node()
+        await world.hand.claim(node, 1)
+        (held,) = (await world.hand.rebuild()).held
+        assert held.node == node.id
+        (claimed,) = await world.worker.take(node, 6.0)
+        await world.settle(node, [claimed], Ending.RELEASED)
+        await world.hand.claim(node, 1)
+        assert await world.worker.renew(node, {ClaimId(claimed.claim + n) for n in range(9)}, 6.0) == set()
+
     async def test_jobs_of_a_killed_worker_come_back_by_their_own_lease(self, world: World) -> None:
         """It restarts under the same name at once: its jobs are judged by their lease all the same (Q11)."""
         (id_,) = await world.submit(job())
@@ -104,21 +140,70 @@ class WorkerConformance:
         assert (await world.worker.reclaim(limit=100)).jobs == 15
         assert (await world.worker.reclaim(limit=100)).jobs == 0
 
-    async def test_a_job_that_lost_its_last_possible_worker_is_dead(self, world: World) -> None:
+    async def test_a_job_that_lost_its_last_possible_worker_is_dead_and_keeps_its_history(
+        self, world: World
+    ) -> None:
         (id_,) = await world.submit(job())
         node = await world.node()
-        await world.hand.begin()
+        await world.settle(node, await world.claim(node), Ending.RETRY)
+        await world.hand.rebuild()
         (flow,) = world.hand.lines
         assert world.hand.term is not None
-        plan = ClaimPlan(node.id, node.incarnation, (flow,), (Seq(1),), (MOST_ATTEMPTS - 1,))
+        plan = ClaimPlan(node.id, node.incarnation, (flow,), (Seq(1),), (MOST_ATTEMPTS - 1,), (0,))
         await world.planner.round(world.hand.term, [plan], {flow: 2})
         (claimed,) = await world.worker.take(node, 6.0)
         assert claimed.attempt == MOST_ATTEMPTS
         await world.pass_time(7.0)
-        await world.worker.reclaim(limit=10)
+        reclaimed = await world.worker.reclaim(limit=10)
         view = await _view(world, id_)
-        assert view.state is JobState.DEAD
-        assert WORKER_LOST in view.reason
+        assert (view.state, view.attempts) == (JobState.DEAD, MOST_ATTEMPTS)
+        assert view.reason.startswith(f"{WORKER_LOST} after {MOST_ATTEMPTS} attempts")
+        assert [(each.number, each.error_class) for each in view.history] == [
+            (1, "http_503"),
+            (MOST_ATTEMPTS, WORKER_LOST),
+        ]
+        assert reclaimed == Reclaimed(1, (Burial(id_, ACME, view.reason),))
+
+    async def test_a_job_that_is_dead_before_it_was_tried_once_more_counts_what_was_tried(
+        self, world: World
+    ) -> None:
+        (id_,) = await world.submit(job())
+        node = await world.node()
+        await world.claim(node, lease_for=6.0)
+        await world.pass_time(7.0)
+        await world.worker.reclaim(limit=10)
+        (claimed,) = await world.claim(node)
+        assert claimed.attempt == 2
+        end = Settlement(claimed, Ending.DEAD, 0.0, reason="worker_lost after 1 attempt")
+        assert await world.worker.settle(node, [end]) == 1
+        view = await _view(world, id_)
+        assert (view.state, view.attempts, view.reason) == (JobState.DEAD, 1, end.reason)
+        assert [(each.number, each.error_class) for each in view.history] == [(1, WORKER_LOST)]
+
+    # -- presence --------------------------------------------------------------------------------------
+
+    async def test_a_node_hears_whether_the_store_knows_it(self, world: World) -> None:
+        node = await world.node()
+        assert await world.worker.heartbeat(node, draining=False) is Presence.PRESENT
+        restarted = await world.node()
+        assert await world.worker.heartbeat(node, draining=False) is Presence.SUPERSEDED
+        assert await world.worker.heartbeat(restarted, draining=True) is Presence.PRESENT
+        never_seen = replace(node, id=NodeId("ghost"))
+        assert await world.worker.heartbeat(never_seen, draining=False) is Presence.FORGOTTEN
+        of_a_lost_future = replace(node, incarnation=restarted.incarnation + 1)
+        assert await world.worker.heartbeat(of_a_lost_future, draining=False) is Presence.FORGOTTEN
+
+    # -- waiting ---------------------------------------------------------------------------------------
+
+    async def test_the_wait_of_a_job_is_from_its_submit_to_its_claim_by_the_stores_clock(
+        self, world: World
+    ) -> None:
+        await world.submit(job())
+        node = await world.node()
+        await world.pass_time(50.0)
+        assert await world.hand.claim(node, 1) == 1
+        (claimed,) = await world.worker.take(node, 30.0)
+        assert 50.0 <= claimed.waited_for < 60.0
 
     # -- fencing ---------------------------------------------------------------------------------------
 
