@@ -38,7 +38,7 @@ check: $(STAMP)
 
 pytest: $(STAMP)
 	@sh tests/install_servers.sh
-	$(BIN)/pytest -q $(ARGS)
+	$(BIN)/pytest -q -n auto $(ARGS)
 
 bench: $(STAMP)  ## every benchmark, or one: NAME=queue; QUICK=1 for a short run
 	$(BIN)/python -m benchmarks $(if $(NAME),--name $(NAME)) $(if $(QUICK),--quick) $(ARGS)

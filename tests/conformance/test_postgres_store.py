@@ -55,8 +55,8 @@ _MOMENTS = {
 
 
 _TABLES = (  # in an order that foreign keys allow
-    "tails", "flows", "lanes", "load", "endings", "jobs", "deferred", "withdrawn", "attempts", "claims", "changes",
-    "nodes", "idempotency", "outcomes", "dead_letters", "stored", "bulk_sets",
+    "tails", "flows", "lanes", "load", "endings", "jobs", "deferred", "withdrawn", "attempts", "claims",
+    "changes", "nodes", "idempotency", "outcomes", "dead_letters", "stored", "bulk_sets",
 )  # fmt: skip
 
 
