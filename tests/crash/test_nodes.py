@@ -113,27 +113,31 @@ async def test_sigterm_in_mid_job_drains_up_to_the_grace_and_leaves_nothing_clai
     assert await scene.faults() == []
 
 
-@pytest.mark.parametrize("harm", ["restart", "crash"])
 @pytest.mark.timeout(120)
-async def test_full_speed_within_ten_seconds_of_a_servers_restart_and_nothing_lost(
-    scene: Scene, harm: str
-) -> None:
-    """Case Q19."""
-    accepted = await scene.submit([NewJob(STEADY, b"{}")] * 6_000)
+async def test_full_speed_within_ten_seconds_of_a_servers_restart_and_nothing_lost(scene: Scene) -> None:
+    """Case Q19: ended in order first, by a crash then, under the same nodes. What a crash undoes of the last
+    fraction of a second must not hold slots until its leases are over."""
+    accepted = await scene.submit([NewJob(STEADY, b"{}")] * 2_000)
     for name in ("one", "two"):
-        await scene.node(name, slots=8)
-    await scene.until(300, *ENDS)
+        await scene.node(name, slots=4)
+    await scene.until(100, *ENDS)
     before = await rate(scene, 2.0)
-    await asyncio.to_thread(scene.server.kill if harm == "crash" else scene.server.stop)
-    await asyncio.to_thread(scene.server.start)
-    clock = SystemClock()
-    back = clock.monotonic()
-    while (now := await rate(scene, 1.0)) < 0.8 * before:
-        assert clock.monotonic() - back < 10.0, f"{now:.0f} jobs a second after ten, {before:.0f} before"
-        assert await scene.faults() == []
+    for end in (scene.server.stop, scene.server.kill):
+        await asyncio.to_thread(end)
+        await asyncio.to_thread(scene.server.start)
+        await full_speed(scene, 0.8 * before)
     await scene.until(len(accepted), JobState.DELIVERED)
     assert await scene.count(JobState.DELIVERED) == len(accepted)
     assert await scene.faults() == []
+
+
+async def full_speed(scene: Scene, wanted: float) -> None:
+    """Until as many jobs end a second as wanted; it has ten seconds."""
+    clock = SystemClock()
+    back = clock.monotonic()
+    while (now := await rate(scene, 1.0)) < wanted:
+        assert clock.monotonic() - back < 10.0, f"{now:.0f} jobs a second after ten, {wanted:.0f} wanted"
+        assert await scene.faults() == []
 
 
 async def rate(scene: Scene, over: Seconds) -> float:
