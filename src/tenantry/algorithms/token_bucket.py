@@ -33,11 +33,6 @@ class Rate:
         """The most that passes at once."""
         return max(1.0, self.base + self.burst)
 
-    @property
-    def fills_in(self) -> Seconds:
-        """How long an empty bucket takes to be full."""
-        return self.capacity / self.base
-
 
 @dataclass(frozen=True, slots=True)
 class Bucket:

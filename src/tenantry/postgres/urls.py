@@ -97,13 +97,6 @@ def password_of(url: str) -> str | None:
     return unquote(password) if colon else dict(_options(parts)).get("password")
 
 
-def login_of(url: str) -> str:
-    """The login that ``url`` names; empty when it leaves it to the environment."""
-    parts = urlsplit(url)
-    user = parts.netloc.rpartition("@")[0].partition(":")[0]
-    return unquote(user) or dict(_options(parts)).get("user", "")
-
-
 def _with_login(url: str, login: str) -> str:
     parts = urlsplit(url)
     old, _, host = parts.netloc.rpartition("@")

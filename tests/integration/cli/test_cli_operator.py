@@ -114,6 +114,13 @@ def test_a_key_is_shown_once_listed_by_its_id_and_revoked(registered: Command) -
     assert "the id of a key" in registered("tenants", "key", "revoke", "nothing", code=2)
 
 
+def test_a_key_may_expire_and_the_list_says_when(registered: Command) -> None:
+    registered("tenants", "key", "create", "acme", "--expires-in", "30")
+    (listed,) = said(registered("tenants", "key", "list", "acme", "--json"))
+    assert listed["expires_at"] - listed["created_at"] == pytest.approx(30 * 86_400, abs=60)
+    registered("tenants", "key", "create", "acme", "--expires-in", "0", code=2)
+
+
 def test_a_waiting_job_is_listed_explained_and_cancelled(registered: Command) -> None:
     job = said(registered("submit", "handler:x", "-d", '{"a":1}', "-t", "acme", "--json"))["id"]
     [listed] = said(registered("jobs", "list", "-t", "acme", "--json"))

@@ -4,7 +4,7 @@ import pytest
 
 from tenantry.kernel.errors import InvalidValue, InvariantBroken
 from tenantry.postgres import statements
-from tenantry.postgres.urls import DatabaseUrls, login_of, password_of, redacted, with_database
+from tenantry.postgres.urls import DatabaseUrls, password_of, redacted, with_database
 
 SOCKET = "postgresql://postgres@/app?host=/tmp/x&port=5432"
 
@@ -46,7 +46,6 @@ def test_passwords_are_carried_decoded_and_never_shown() -> None:
 def test_a_url_without_a_password_carries_none() -> None:
     assert DatabaseUrls.derived(SOCKET).engine_password is None
     assert password_of("postgresql:///app?password=abc") == "abc"
-    assert login_of(SOCKET) == "postgres"
 
 
 @pytest.mark.parametrize(

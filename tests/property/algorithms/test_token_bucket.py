@@ -54,7 +54,7 @@ def test_a_clock_that_steps_back_gives_nothing_and_takes_nothing(
 def test_ten_idle_years_fill_it_and_no_more(rate: Rate, idle: float) -> None:
     emptied = Bucket(0.0, Instant(5.0))
     assert refilled(emptied, rate, Instant(idle)).tokens <= rate.capacity
-    assert is_full(emptied, rate, Instant(5.0 + rate.fills_in * (1 + 1e-9) + 1e-6))
+    assert is_full(emptied, rate, Instant(5.0 + rate.capacity / rate.base * (1 + 1e-9) + 1e-6))
 
 
 @given(rate=RATES, start=STARTS, cost=st.integers(1, 5))
