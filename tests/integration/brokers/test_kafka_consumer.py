@@ -221,7 +221,7 @@ async def test_lag_names_the_tenant_who_has_it(broker: Broker) -> None:
             await asyncio.Event().wait()
         await watched.handle(message)
 
-    settings = ConsumerSettings(slots=4, finish_within=0.0, commit_every=0.05)
+    settings = ConsumerSettings(slots=4, finish_within=0.0, commit_every=0.05, report_every=0.05)
     async with Running(broker.source(topic), watched, Handling(handle), settings) as consumer:
         await watched.until(lambda: len(watched.handled) >= 1 and consumer.lag()[0].unfetched == 0)
         [lag] = consumer.lag()
@@ -254,7 +254,7 @@ async def test_across_a_widening_the_new_partition_waits_for_the_old_one(broker:
             await seen_new.wait()  # the old partition is slow: the new one has long been fetched
         await watched.handle(message)
 
-    settings = ConsumerSettings(commit_every=0.05)
+    settings = ConsumerSettings(commit_every=0.05, report_every=0.05)
     handling = Handling(handle, gates=gates_of(placement))
     async with Running(broker.source(topic), watched, handling, settings) as consumer:
         await watched.until(lambda: sum(each.unfinished for each in consumer.lag()) == 20)

@@ -53,7 +53,7 @@ async def test_others_wait_for_at_most_their_share_of_what_a_backlogged_tenant_e
         await gate.wait()
         watched.note(message)
 
-    settings = ConsumerSettings(slots=1)
+    settings = ConsumerSettings(slots=1, report_every=0.05)
     async with Running(broker.source(topic), watched, Handling(handle), settings) as consumer:
         await watched.until(lambda: sum(each.unfinished for each in consumer.lag()) == 320)
         gate.set()
