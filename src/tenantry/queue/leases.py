@@ -45,8 +45,14 @@ class Leases:
         may have been lost. A claim that was given up stays so, since its attempts may be ending still."""
         new: list[ClaimedJob] = []
         for job in jobs:
-            if not self.knows(job):
-                self._held.setdefault(job.claim, _Lease(trusted_until)).jobs[key_of(job)] = job
+            lease = self._held.get(job.claim)
+            if lease is None:
+                if job.claim in self._given_up:
+                    continue
+                lease = self._held[job.claim] = _Lease(trusted_until)
+            key = key_of(job)
+            if key not in lease.jobs:
+                lease.jobs[key] = job
                 new.append(job)
         return new
 
