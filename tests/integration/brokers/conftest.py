@@ -9,11 +9,11 @@ pytest.importorskip("confluent_kafka", reason="pip install 'tenantry[kafka]'")
 
 from kafka_world import Broker, brokers
 
-KINDS = ("bootstrap",) if "KAFKA_BOOTSTRAP" in os.environ else ("noida", "tansu", "mock")  # noqa: TID251
+KINDS = ("bootstrap",) if "KAFKA_BOOTSTRAP" in os.environ else ("tansu", "mock")  # noqa: TID251
 
 
 @pytest.fixture(scope="session")
-def _noida() -> Iterator[Broker]:
+def _first() -> Iterator[Broker]:
     with brokers(KINDS[0]) as broker:
         yield broker
 
@@ -26,6 +26,13 @@ def any_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def broker(_noida: Broker) -> Broker:
-    """The first kind: joins and leaves of its groups take no seconds."""
-    return _noida
+def broker(_first: Broker) -> Broker:
+    """The first kind."""
+    return _first
+
+
+@pytest.fixture(scope="session")
+def timed_broker() -> Iterator[Broker]:
+    """One that says which offset a time begins at: Tansu answers 0 for every time."""
+    with brokers("noida" if KINDS[0] == "tansu" else KINDS[0]) as broker:
+        yield broker

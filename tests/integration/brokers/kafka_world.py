@@ -100,12 +100,12 @@ class Watched:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         try:
-            async with asyncio.timeout(25):
+            async with asyncio.timeout(50):
                 while not holds():
                     self.changed.clear()
                     await self.changed.wait()
         except TimeoutError:
-            pytest.fail(f"after 25 s: {len(self.handled)} handled, last told {self.events[-8:]}")
+            pytest.fail(f"after 50 s: {len(self.handled)} handled, last told {self.events[-8:]}")
 
     def values(self, tenant: str, entity: str) -> list[int]:
         return [

@@ -27,8 +27,9 @@ async def test_kill_minus_nine_repeats_some_events_and_loses_none(broker: Broker
     member = await asyncio.create_subprocess_exec(
         sys.executable, str(Path(__file__).with_name("kafka_member.py")), broker.bootstrap, topic, str(log),
         "70" )  # fmt: skip
-    while sum(max(0, offset) for offset in await asyncio.to_thread(broker.committed, topic, PARTITIONS)) < 40:
-        assert member.returncode is None
+    async with asyncio.timeout(40):
+        while sum(max(0, at) for at in await asyncio.to_thread(broker.committed, topic, PARTITIONS)) < 40:
+            assert member.returncode is None
     member.send_signal(signal.SIGKILL)
     await member.wait()
     before = [line.split() for line in log.read_text().splitlines()]
