@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenantry.queue.lifecycle import START_LEASE
 from tenantry.queue.model import Ending, JobState
 from tenantry.testing.conformance.dispatch import A, B, C, Dispatch, Open, few, jobs, registry, tier
 from tenantry.testing.conformance.world import HOOK, OTHER_HOOK
@@ -32,6 +33,23 @@ class AccountingConformance:
         await queue.rebuild()
         await queue.round()
         await _check_accounts(queue)
+
+    async def test_k3_slots_of_workers_killed_between_claim_and_start_return_and_a_fourth_job_runs(
+        self, opened: Open
+    ) -> None:
+        """Case Q9: three times, at cap 3."""
+        queue = await opened(registry({A: tier("capped", cap=0.3)}))
+        await queue.submit(A, jobs(4))
+        for life in range(3):
+            await queue.node(f"life {life}", slots=10)
+            assert await queue.round_for_nobody() == 3
+            assert await queue.round_for_nobody() == 0, "the cap is held by what was never started"
+            await queue.world.pass_time(START_LEASE + 1.0)
+            assert (await queue.world.worker.reclaim(limit=10)).jobs == 3
+        await queue.node("fourth", slots=10)
+        assert [job.attempt for job in await queue.round()] == [1, 1, 1]
+        await queue.run_dry()
+        assert (await queue.world.operator.counts())[JobState.DELIVERED] == 4
 
     async def test_k3_a_rebuild_in_mid_run_keeps_the_shares(self, opened: Open) -> None:
         queue = await opened(registry({A: tier("a", 1.0), B: tier("b", 3.0)}))

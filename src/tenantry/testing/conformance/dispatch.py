@@ -20,6 +20,7 @@ from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId, TierName, Weight
 from tenantry.lanes.model import HTTP, Kind, Lane, Target, kind_of
 from tenantry.memory.directory import MemoryDirectory
+from tenantry.queue.booking import Planned
 from tenantry.queue.model import Accepted, ClaimedJob, Ending, FlowId, JobId, NewJob, Node, NodeId, Seq
 from tenantry.queue.plan import PlannerMemory
 from tenantry.testing.conformance.world import HOOK, LEASE, PLACE_LEASE, POOL, World, settlement
@@ -134,17 +135,16 @@ class Dispatch:
 
     async def round(self) -> list[ClaimedJob]:
         """One round, as the planner's loop does it; then the nodes start what was claimed for them."""
-        await self._hear()
-        planned = self.memory.plan(self.at)
-        if not planned.jobs:
-            return []
-        answer = await self.world.planner.round(self._term, planned.claims, planned.heads)
-        self.memory.apply(answer.changes, self.at)
         started: list[ClaimedJob] = []
+        planned = await self._planned()
         for claim in planned.claims:
             started += await self._take(self.nodes[claim.node])
         assert len(started) == planned.jobs
         return started
+
+    async def round_for_nobody(self) -> int:
+        """One round whose claims no node lives to start. How many jobs it claimed."""
+        return (await self._planned()).jobs
 
     async def next_end(self) -> None:
         """Go on to the instant at which the next jobs end, and settle all that end then."""
@@ -206,6 +206,14 @@ class Dispatch:
         return found
 
     # -- inside ----------------------------------------------------------------------------------------
+
+    async def _planned(self) -> Planned:
+        await self._hear()
+        planned = self.memory.plan(self.at)
+        if planned.jobs:
+            answer = await self.world.planner.round(self._term, planned.claims, planned.heads)
+            self.memory.apply(answer.changes, self.at)
+        return planned
 
     async def _hear(self) -> None:
         answer = await self.world.planner.round(self._term, (), {})
