@@ -20,6 +20,7 @@ from tenantry.config.registry import Registry, parse_registry
 from tenantry.kernel.tenant import TierName, Weight, tenant_id
 from tenantry.lanes.model import Target
 from tenantry.memory.directory import MemoryDirectory
+from tenantry.partition import Layout, Placement
 from tenantry.queue.model import Accepted, ClaimedJob
 from tenantry.queue.ports import IntakeStore
 
@@ -66,3 +67,10 @@ async def executor() -> None:
 async def client() -> None:
     async with TenantryClient("http://127.0.0.1:8080", "tk_…") as tenantry:
         await tenantry.submit(NewJob(Target("https://hooks.example.com/a"), b"{}"))
+
+
+def place() -> int:
+    placement = Placement([Layout(32, spreads={"acme": 4})])
+    where = placement.partition_for("acme", "order-1", 1_700_000_000.0)
+    assert_type(where, int)
+    return where
