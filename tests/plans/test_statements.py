@@ -37,7 +37,7 @@ ROUND = (
 HOT = {
     "planner/round": ROUND,
     "planner/flows_by_id": "ARRAY[1, 2]::bigint[]",
-    "worker/take": "'n1', 1, 0, 15.0",
+    "worker/take": "'n1', 1, 0, 15.0, false",
     "worker/settle_delivered": DELIVERED,
     "worker/settle_failed": FAILED,
     "worker/reclaim": "100, 100",

@@ -102,7 +102,8 @@ CREATE TABLE tenantry.claims (
     started     boolean     NOT NULL DEFAULT false,
     flow_ids    bigint[]    NOT NULL,
     seqs        bigint[]    NOT NULL,
-    attempts    smallint[]  NOT NULL
+    attempts    smallint[]  NOT NULL,
+    due         jsonb -- when those of them that had been deferred fell due: {"flow/seq": epoch}; NULL for none
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 CREATE INDEX claims_node ON tenantry.claims (node_id, claim_id);
 

@@ -205,6 +205,19 @@ class WorkerConformance:
         (claimed,) = await world.worker.take(node, 30.0)
         assert 50.0 <= claimed.waited_for < 60.0
 
+    async def test_the_wait_of_a_job_that_was_delayed_or_is_tried_again_begins_when_it_is_due(
+        self, world: World
+    ) -> None:
+        await world.submit(replace(job(), delay_for=100.0))
+        node = await world.node()
+        await world.pass_time(150.0)
+        (first,) = await world.claim(node)
+        assert 50.0 <= first.waited_for < 60.0
+        await world.worker.settle(node, [settlement(first, Ending.RETRY, retry_for=100.0)])
+        await world.pass_time(120.0)
+        (second,) = await world.claim(node)
+        assert 20.0 <= second.waited_for < 30.0
+
     # -- fencing ---------------------------------------------------------------------------------------
 
     async def test_a_job_is_settled_once(self, world: World) -> None:

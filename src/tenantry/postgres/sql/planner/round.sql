@@ -9,9 +9,17 @@ WITH place AS MATERIALIZED (
     -- The share lock makes a taking of the place wait for this statement, and this statement for a taking.
     SELECT term FROM tenantry.place WHERE term = $1 AND expires_at > clock_timestamp() FOR SHARE
 ), claimed AS (
-    INSERT INTO tenantry.claims (node_id, incarnation, expires_at, flow_ids, seqs, attempts)
+    INSERT INTO tenantry.claims (node_id, incarnation, expires_at, flow_ids, seqs, attempts, due)
     SELECT c.node, c.incarnation, clock_timestamp() + make_interval(secs => $3::float8),
-           ($8::bigint[])[c.low:c.high], ($9::bigint[])[c.low:c.high], ($10::smallint[])[c.low:c.high]
+           ($8::bigint[])[c.low:c.high], ($9::bigint[])[c.low:c.high], ($10::smallint[])[c.low:c.high],
+           -- Read, not taken from the DELETE below: whoever locks rows of deferred has locked their flows first.
+           CASE WHEN cardinality($11::bigint[]) > 0 THEN (
+             SELECT jsonb_object_agg(g.flow_id || '/' || g.seq, extract(epoch FROM d.due_at))
+               FROM unnest($11::bigint[], $12::bigint[]) g (flow_id, seq)
+              CROSS JOIN LATERAL (SELECT due_at FROM tenantry.deferred
+                                   WHERE flow_id = g.flow_id AND seq = g.seq OFFSET 0) d
+              WHERE (g.flow_id, g.seq) IN (
+                SELECT * FROM unnest(($8::bigint[])[c.low:c.high], ($9::bigint[])[c.low:c.high]))) END
       FROM place, unnest($4::text[], $5::integer[], $6::integer[], $7::integer[]) c (node, incarnation, low, high)
 ), undeferred AS (
     -- OFFSET 0 keeps each look-up a look-up: one probe of the key a row, whatever the statistics say. Rows of

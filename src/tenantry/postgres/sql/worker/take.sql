@@ -5,10 +5,12 @@ WITH mine AS (
     UPDATE tenantry.claims
        SET started = true, expires_at = clock_timestamp() + make_interval(secs => $4::float8)
      WHERE node_id = $1 AND incarnation = $2 AND claim_id > $3 AND (NOT started OR $5) AND expires_at > clock_timestamp()
-    RETURNING claim_id, token, claimed_at, flow_ids, seqs, attempts
+    RETURNING claim_id, token, claimed_at, due, flow_ids, seqs, attempts
 )
 SELECT m.claim_id, m.token, u.flow_id, u.seq, u.attempts, j.job_id, j.tenant_id, f.target, f.job_class, f.bucket,
-       j.payload, j.content_type, j.submitted_at, extract(epoch FROM m.claimed_at - j.submitted_at)::float8 AS waited_for
+       j.payload, j.content_type, j.submitted_at,
+       (extract(epoch FROM m.claimed_at) - greatest(extract(epoch FROM j.submitted_at),
+         CASE WHEN m.due IS NOT NULL THEN (m.due ->> (u.flow_id || '/' || u.seq))::numeric END))::float8 AS waited_for
   FROM mine m
  CROSS JOIN LATERAL unnest(m.flow_ids, m.seqs, m.attempts) WITH ORDINALITY u (flow_id, seq, attempts, n)
  -- OFFSET 0 keeps each look-up a look-up: one probe of the key a job, whatever the statistics say.
