@@ -117,8 +117,8 @@ def _first_words(node: "Node", key: str) -> str:
     curl -sS {node.api_url}/v1/jobs -H "Authorization: Bearer $TENANTRY_API_KEY" \\
       -H 'Content-Type: application/json' -d '{{"target": "handler:print", "payload": {{"hello": "world"}}}}'
 
-  A target can also be your own URL. Addresses of this machine and of private networks are refused unless
-  `tenantry up` runs with --allow-private-targets."""
+  A target can also be your own URL. A job for an address of this machine or of a private network is dead at
+  once, unless `tenantry up` runs with --allow-private-targets."""
 
 
 def _later_words(node: "Node") -> str:

@@ -65,9 +65,11 @@ def retry_delay(attempt: int, hint: Seconds | None, settings: TargetSettings, dr
 
 
 def reason_of(attempt: int, outcome: Outcome) -> str:
-    """Why a job died, for people: ``http_403 after 3 attempts: the target answered 403 Forbidden``."""
+    """Why a job died, for people: ``http_403 after 3 attempts: the target answered 403 Forbidden``; where no
+    target answered, with what was said: ``rejected after 1 attempt: the handler rejected the job: …``."""
     attempts = "1 attempt" if attempt == 1 else f"{attempt} attempts"
-    return f"{outcome.error_class} after {attempts}: {CAUSES[outcome.error_class].meaning}"
+    said = f": {outcome.excerpt}" if outcome.excerpt and outcome.status is None else ""
+    return f"{outcome.error_class} after {attempts}: {CAUSES[outcome.error_class].meaning}{said}"
 
 
 def parse_retry_after(text: str | None, *, now: Timestamp) -> Seconds | None:

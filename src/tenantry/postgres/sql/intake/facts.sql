@@ -32,7 +32,11 @@ SELECT clock_timestamp() AS moment, m.target, m.due_at, m.bucket, m.paused,
        CASE WHEN m.due_at > clock_timestamp() THEN 'delayed'
             WHEN m.due_at IS NOT NULL OR m.seq >= m.head THEN 'waiting' ELSE 'running' END AS state,
        (SELECT count(*) FROM tenantry.attempts a WHERE a.job_id = $2) AS attempts,
-       greatest(0, m.seq - m.head) AS ahead,
+       greatest(0, m.seq - m.head
+           - (SELECT count(*) FROM tenantry.deferred d
+               WHERE d.flow_id = m.flow_id AND d.seq >= m.head AND d.seq < m.seq AND d.due_at > clock_timestamp())
+           - (SELECT count(*) FROM tenantry.withdrawn w
+               WHERE w.flow_id = m.flow_id AND w.seq >= m.head AND w.seq < m.seq)) AS ahead,
        (SELECT coalesce(sum(running), 0) FROM standing s WHERE s.flow_id = m.flow_id) AS flow_running,
        (SELECT coalesce(sum(running), 0) FROM standing s WHERE s.lane_id = m.lane_id) AS lane_running,
        (SELECT coalesce(sum(running), 0) FROM standing s WHERE s.tenant_id = $1) AS tenant_running,
