@@ -42,7 +42,7 @@ class NodeProcess:
         return found[count - 1]
 
     def of(self, event: type[Event]) -> list[dict[str, Any]]:
-        return [line for line in self.log if line["event"] == event.__name__]
+        return [line for line in self.log if line.get("event") == event.__name__]
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self._process.pid, number)

@@ -14,7 +14,7 @@ from tenantry.config.model import TenantDocument
 from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
 from tenantry.kernel.clock import SystemClock
-from tenantry.kernel.errors import StoreUnavailable
+from tenantry.kernel.errors import PlaceLost, StoreUnavailable
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.randomness import SystemRandomness
 from tenantry.kernel.tenant import TenantId, TierName
@@ -26,6 +26,7 @@ from tenantry.postgres.hints import Hints
 from tenantry.postgres.intake_store import PostgresIntakeStore
 from tenantry.postgres.migrate import migrate
 from tenantry.postgres.operator_store import PostgresOperatorStore
+from tenantry.postgres.planner_store import PostgresPlannerStore
 from tenantry.postgres.urls import DatabaseUrls
 from tenantry.queue.events import NodeJoined
 from tenantry.queue.model import ENDS, Accepted, JobId, JobState, JobView, NewJob
@@ -111,6 +112,32 @@ async def test_sigterm_in_mid_job_drains_up_to_the_grace_and_leaves_nothing_clai
     assert ((await scene.view(ends)).state, (await scene.view(ends)).attempts) == (JobState.DELIVERED, 1)
     assert ((await scene.view(stays)).state, (await scene.view(stays)).attempts) == (JobState.WAITING, 0)
     assert await scene.faults() == []
+
+
+async def test_a_crash_of_the_server_ends_the_planners_term_though_it_came_back_in_time(scene: Scene) -> None:
+    """Laws K1 and K3: the crash may have undone rounds that the planner was told of. Where it did not notice,
+    as behind a PgBouncer, it must not go on from a memory of what never was."""
+    planner = PostgresPlannerStore(scene.database, Hints(scene.database))
+    term = await planner.take_place("here", 60.0)
+    assert term is not None
+    await planner.keep_place(term, 60.0)
+    await asyncio.to_thread(scene.server.stop)
+    await asyncio.to_thread(scene.server.start)
+    await patiently(lambda: planner.keep_place(term, 60.0))  # nothing was undone: the term goes on
+    await asyncio.to_thread(scene.server.kill)
+    await asyncio.to_thread(scene.server.start)
+    for call in (
+        lambda: planner.round(term, (), {}),
+        lambda: planner.keep_place(term, 60.0),
+        lambda: planner.nodes(term),
+        lambda: planner.held(term),
+    ):
+        with pytest.raises(PlaceLost):
+            await patiently(call)
+    await planner.leave_place(term)
+    again = await planner.take_place("here", 60.0)
+    assert again == term + 1, "the term itself had waited for the disk"
+    await planner.round(again, (), {})
 
 
 @pytest.mark.timeout(120)

@@ -26,6 +26,7 @@ _LANES = """
     INSERT INTO tenantry.nodes (node_id, pool, slots, kinds, seen_at)
     VALUES ('n1', 'shared', 100, '{http}', now());
     UPDATE tenantry.place SET term = 1, expires_at = 'infinity';
+    INSERT INTO tenantry.served_term VALUES (1);
 """
 _JOBS = """
     INSERT INTO tenantry.jobs (flow_id, seq, job_id, tenant_id, payload, content_type)

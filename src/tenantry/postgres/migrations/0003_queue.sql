@@ -141,6 +141,13 @@ CREATE TABLE tenantry.place (
 ) WITH (fillfactor = 10);
 INSERT INTO tenantry.place DEFAULT VALUES;
 
+-- The term that is served, in a table that PostgreSQL itself empties after a crash and does not have on a standby that
+-- takes over. Both may undo rounds that the planner was told of (its sessions do not wait for the disk), and behind a
+-- PgBouncer it would not even notice: a term that is not here is over.
+CREATE UNLOGGED TABLE tenantry.served_term (
+    term bigint NOT NULL
+);
+
 CREATE TABLE tenantry.nodes (
     node_id     text PRIMARY KEY,
     incarnation integer     NOT NULL DEFAULT 1,

@@ -7,7 +7,9 @@
 --  $15     which nodes of other processes to wake: '' for none
 WITH place AS MATERIALIZED (
     -- The share lock makes a taking of the place wait for this statement, and this statement for a taking.
-    SELECT term FROM tenantry.place WHERE term = $1 AND expires_at > clock_timestamp() FOR SHARE
+    SELECT term FROM tenantry.place
+     WHERE term = $1 AND expires_at > clock_timestamp() AND EXISTS (SELECT FROM tenantry.served_term s WHERE s.term = $1)
+       FOR SHARE
 ), claimed AS (
     INSERT INTO tenantry.claims (node_id, incarnation, expires_at, flow_ids, seqs, attempts, due)
     SELECT c.node, c.incarnation, clock_timestamp() + make_interval(secs => $3::float8),
