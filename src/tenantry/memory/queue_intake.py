@@ -2,10 +2,11 @@
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from tenantry.kernel.errors import InvalidValue
-from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal
 from tenantry.memory.books import Books
@@ -129,19 +130,19 @@ def announce(books: Books, jobs: Sequence[Job], now: Timestamp) -> None:
 
     A delay counts from acceptance, which for a job of a set was when the set was stored.
     """
-    runs: dict[FlowId, list[tuple[Seconds | None, int]]] = {}
+    runs: dict[FlowId, list[Submitted]] = {}
     deferred: list[Deferred] = []
     for job in jobs:
         run = runs.setdefault(job.flow.opened.flow, [])
-        count = run.pop()[1] if run and run[-1][0] == job.new.cost else 0
-        run.append((job.new.cost, count + 1))
+        if run and run[-1].cost == job.new.cost:
+            run[-1] = replace(run[-1], count=run[-1].count + 1)
+        else:
+            run.append(Submitted(job.flow.opened.flow, job.seq, 1, job.new.cost))
         accepted_at = job.bulk.created_at if job.bulk else job.submitted_at
         due_at = Timestamp(accepted_at + job.new.delay_for)
         if due_at > now:
             deferred.append(books.postpone(job, due_at))
-    books.tell(
-        *(Submitted(flow, count, cost) for flow, run in runs.items() for cost, count in run), *deferred
-    )
+    books.tell(*chain.from_iterable(runs.values()), *deferred)
 
 
 def _sort(tenant: TenantId, jobs: Sequence[NewJob], account: Account) -> _Sorted | Refusal:

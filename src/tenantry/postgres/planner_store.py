@@ -50,7 +50,7 @@ class PostgresPlannerStore:
         self._above = 0
         self._rounds = 0
         self._known: set[int] = set()
-        self._flows: set[int] = set()
+        self._tails: dict[int, int] = {}  # the last place told of each flow that was told of
 
     async def take_place(self, holder: str, lease_for: Seconds) -> int | None:
         with translated("taking the planner's place"):
@@ -76,8 +76,8 @@ class PostgresPlannerStore:
         at one instant and remembers which changes it includes."""
         self._above, self._rounds = 0, 0
         self._known.clear()
-        self._flows.clear()
-        await self.round(term, (), {})
+        self._tails.clear()
+        await self._hear(term, 0, (), {})
         with translated("rebuilding the planner's memory"):
             async with whole_tables(self._planning.connection()) as connection:
                 return await self._read(connection, term)
@@ -92,7 +92,7 @@ class PostgresPlannerStore:
         nodes = await connection.fetch(statement("planner/nodes"), term, NODE_FRESH_FOR)
         self._known = {row["change_id"] for row in known}
         self._above = 0
-        self._flows = {row["flow_id"] for row in flows}
+        self._tails = {row["flow_id"]: row["tail"] for row in flows}
         return Standing(
             now=as_timestamp(now),
             flows=tuple(_standing(row) for row in flows),
@@ -123,19 +123,23 @@ class PostgresPlannerStore:
     async def round(self, term: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]) -> Round:
         self._rounds += 1
         above = 0 if self._rounds % _SWEEP_EVERY == 0 else self._above
+        rows = await self._hear(term, above, claims, heads)
+        heard = [row for row in rows if row["change_id"] is not None]
+        return Round(as_timestamp(rows[0]["moment"]), tuple(await self._changes(term, heard)))
+
+    async def _hear(
+        self, term: int, above: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]
+    ) -> Sequence[Row]:
         nodes = [claim.node for claim in claims]
         with translated("planning"):
             rows = await self._planning.fetch(
                 statement("planner/round"), term, above, START_LEASE, *_claim_arrays(claims), *_heads(heads),
                 self._hints.payload(nodes),
             )  # fmt: skip
-            if not rows:
-                self._lost(term)
-            self._hints.claimed(nodes)
-            now = as_timestamp(rows[0]["moment"])
-            heard = [row for row in rows if row["change_id"] is not None]
-            changes = await self._changes(heard) if heard else ()
-        return Round(now, tuple(changes))
+        if not rows:
+            self._lost(term)
+        self._hints.claimed(nodes)
+        return rows
 
     async def wait(self, at_most: Seconds) -> None:
         await wait_for(self._hints.changes, at_most)
@@ -155,24 +159,50 @@ class PostgresPlannerStore:
             if r["node_id"] is not None
         )
 
-    async def _changes(self, rows: Sequence[Row]) -> list[Change]:
-        self._above = max(self._above, rows[-1]["change_id"])
-        fresh = [row for row in rows if row["change_id"] not in self._known]
-        self._known.difference_update(row["change_id"] for row in rows)
-        changes: list[Change] = []
-        changes += await self._opened({row["flow_id"] for row in fresh if row["flow_id"] is not None})
+    async def _changes(self, term: int, rows: Sequence[Row]) -> list[Change]:
+        if not rows:
+            return []
+        fresh = self._fresh(rows)
+        changes = await self._opened(fresh)
+        if not self._in_order(fresh):
+            # Who waited for the tail's lock has the higher id and was heard first, since ids above the highest
+            # were asked for. What is missing had committed by then: one look at everything finds it.
+            late = await self._hear(term, 0, (), {})
+            missed = self._fresh([row for row in late if row["change_id"] is not None])
+            changes += await self._opened(missed)
+            fresh = sorted([*fresh, *missed], key=lambda row: int(row["change_id"]))
         changes += await self._lanes([row["lane_id"] for row in fresh if row["lane_id"] is not None])
         for row in fresh:
+            if row["first_seq"] is not None:
+                self._tails[row["flow_id"]] = row["first_seq"] + row["count"] - 1
             changes += _CHANGES[row["kind"]](row)
         return changes
 
-    async def _opened(self, flows: set[int]) -> list[Change]:
-        unknown = flows - self._flows
+    def _fresh(self, rows: Sequence[Row]) -> list[Row]:
+        """Those that the last rebuild did not include."""
+        self._above = max(self._above, *(row["change_id"] for row in rows)) if rows else self._above
+        fresh = [row for row in rows if row["change_id"] not in self._known]
+        self._known.difference_update(row["change_id"] for row in rows)
+        return fresh
+
+    def _in_order(self, rows: Sequence[Row]) -> bool:
+        tails: dict[int, int] = {}
+        for row in rows:
+            if row["first_seq"] is not None:
+                flow = row["flow_id"]
+                if row["first_seq"] != tails.get(flow, self._tails[flow]) + 1:
+                    return False
+                tails[flow] = row["first_seq"] + row["count"] - 1
+        return True
+
+    async def _opened(self, rows: Sequence[Row]) -> list[Change]:
+        unknown = {row["flow_id"] for row in rows if row["flow_id"] is not None} - self._tails.keys()
         if not unknown:
             return []
-        rows = await self._planning.fetch(statement("planner/flows_by_id"), list(unknown))
-        self._flows |= unknown
-        return [_opened(row) for row in rows]
+        with translated("reading flows"):
+            found = await self._planning.fetch(statement("planner/flows_by_id"), list(unknown))
+        self._tails |= {row["flow_id"]: row["head"] - 1 for row in found}
+        return [_opened(row) for row in found]
 
     async def _lanes(self, lanes: list[int]) -> list[Change]:
         if not lanes:
@@ -228,7 +258,7 @@ def _standing(row: Row) -> FlowStanding:
 
 def _submitted(row: Row) -> list[Change]:
     flow = FlowId(row["flow_id"])
-    changes: list[Change] = [Submitted(flow, row["count"], row["cost"])]
+    changes: list[Change] = [Submitted(flow, Seq(row["first_seq"]), row["count"], row["cost"])]
     if row["seqs"]:
         changes += [
             Deferred(flow, Seq(seq), as_timestamp(due), 0)

@@ -31,9 +31,11 @@ class FlowOpened:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """``count`` jobs were appended to a flow; ``cost`` is what the submitter expects of each, if it said."""
+    """``count`` jobs were appended to a flow, from place ``first`` on; ``cost`` is what the submitter expects
+    of each, if it said. Of one flow these are told in the order of their places."""
 
     flow: FlowId
+    first: Seq
     count: int
     cost: Seconds | None = None
 

@@ -301,6 +301,8 @@ class PlannerMemory:
 
     def _submitted(self, change: Submitted, now: Timestamp) -> None:
         flow = self._flows[change.flow]
+        if change.first != flow.log.tail + 1:  # a line that is guessed at runs jobs twice or too early
+            raise InvariantBroken(f"flow {change.flow}: place {change.first} told after {flow.log.tail}")
         flow.rule.add(change.flow, flow.log.append(change.count, now), cost=change.cost)
 
     def _left(self, change: Left, now: Timestamp) -> None:

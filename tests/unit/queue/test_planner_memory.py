@@ -7,6 +7,7 @@ import pytest
 from tenantry.config.model import TenantDocument
 from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
+from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.lanes.model import HTTP, Kind, Target
@@ -48,9 +49,8 @@ def told(memory: PlannerMemory, *changes: Change, at: float = NOW) -> PlannerMem
 
 def test_cancelling_a_delayed_job_does_not_let_others_of_its_key_pass_one_between_attempts() -> None:
     flow = replace(FLOW, ordered=True)
-    memory = told(
-        memory_of(), flow, Submitted(flow.flow, 3), Deferred(flow.flow, Seq(2), Timestamp(2_000.0), 0)
-    )
+    delayed = Deferred(flow.flow, Seq(2), Timestamp(2_000.0), 0)
+    memory = told(memory_of(), flow, Submitted(flow.flow, Seq(1), 3), delayed)
     assert started(memory, NOW) == [1]
     memory.apply([_left(flow, 1, due_at=1_200.0)], NOW)
     told(memory, Withdrawn(flow.flow, Seq(2)))
@@ -60,7 +60,9 @@ def test_cancelling_a_delayed_job_does_not_let_others_of_its_key_pass_one_betwee
 
 def test_a_rate_that_frees_wakes_the_planner_though_no_slot_was_free_meanwhile() -> None:
     memory = told(
-        memory_of(tier=Tier(TierName("slow"), dispatch_rate=1.0), slots=1), FLOW, Submitted(FLOW.flow, 5)
+        memory_of(tier=Tier(TierName("slow"), dispatch_rate=1.0), slots=1),
+        FLOW,
+        Submitted(FLOW.flow, Seq(1), 5),
     )
     assert started(memory, NOW) == [1]
     assert memory.next_due() == NOW + 1.0
@@ -73,7 +75,7 @@ def test_invented_kinds_of_work_stand_aside_as_one_until_a_node_can_run_them() -
     memory = memory_of()
     for n in range(50):
         target = Target(f"handler:invented-{n}")
-        told(memory, replace(FLOW, flow=FlowId(n + 1), target=target), Submitted(FlowId(n + 1), 1))
+        told(memory, replace(FLOW, flow=FlowId(n + 1), target=target), Submitted(FlowId(n + 1), Seq(1), 1))
     assert started(memory, NOW) == []
     able = LiveNode(NodeId("n0"), 2, "shared", 4, frozenset({HTTP, Kind("handler:invented-7")}))
     assert not memory.set_nodes([able])
@@ -82,13 +84,13 @@ def test_invented_kinds_of_work_stand_aside_as_one_until_a_node_can_run_them() -
 
 @pytest.mark.parametrize("nodes", [0, 1])
 def test_the_age_to_scale_on_is_that_of_the_oldest_job_with_and_without_any_worker(nodes: int) -> None:
-    memory = told(memory_of(nodes=nodes, slots=1), FLOW, Submitted(FLOW.flow, 2))
+    memory = told(memory_of(nodes=nodes, slots=1), FLOW, Submitted(FLOW.flow, Seq(1), 2))
     (backlog,) = memory.backlogs(Timestamp(NOW + 60))
     assert backlog.oldest_in_quota_for == 60.0
 
 
 def test_a_paused_lane_is_no_reason_to_scale() -> None:
-    memory = told(memory_of(nodes=0), replace(FLOW, lane_paused=True), Submitted(FLOW.flow, 2))
+    memory = told(memory_of(nodes=0), replace(FLOW, lane_paused=True), Submitted(FLOW.flow, Seq(1), 2))
     (backlog,) = memory.backlogs(Timestamp(NOW + 60))
     assert backlog.oldest_in_quota_for == 0.0
 
@@ -96,3 +98,9 @@ def test_a_paused_lane_is_no_reason_to_scale() -> None:
 def _left(flow: FlowOpened, seq: int, *, due_at: float) -> Change:
 
     return Left(flow.flow, Seq(seq), 0.1, Deferred(flow.flow, Seq(seq), Timestamp(due_at), 1))
+
+
+def test_a_submit_that_is_told_out_of_turn_is_not_guessed_at() -> None:
+    memory = told(memory_of(), FLOW, Submitted(FLOW.flow, Seq(1), 1))
+    with pytest.raises(InvariantBroken, match="place 4 told after 1"):
+        told(memory, Submitted(FLOW.flow, Seq(4), 1))

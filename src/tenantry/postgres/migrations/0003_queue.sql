@@ -108,7 +108,7 @@ CREATE TABLE tenantry.claims (
 CREATE INDEX claims_node ON tenantry.claims (node_id, claim_id);
 
 -- What the planner has not heard yet. Consumed by DELETE … RETURNING, never by cursor: ids commit out of order.
---   kind 1 submitted: flow_id, count, cost; and, for delayed jobs, the arrays with due_at
+--   kind 1 submitted: flow_id, first_seq, count, cost; and, for delayed jobs, the arrays with due_at
 --   kind 2 left:      the arrays; due_at NULL for a job that has ended
 --   kind 3 withdrawn: flow_id, seqs
 --   kind 4 lane:      lane_id
@@ -120,6 +120,7 @@ CREATE TABLE tenantry.changes (
     tenant_id     text, -- the tenant whose transaction wrote it, where one did
     flow_id       bigint,
     lane_id       bigint,
+    first_seq     bigint,
     count         integer,
     cost          real,
     flow_ids      bigint[],

@@ -90,8 +90,8 @@ BEGIN
         SELECT flow_id, seq, p_tenant, due_at, 0 FROM placed WHERE due_at > clock_timestamp()
         RETURNING flow_id, seq, due_at
     )
-    INSERT INTO tenantry.changes (kind, tenant_id, flow_id, count, cost, seqs, due_at)
-    SELECT 1, p_tenant, m.flow_id, m.n, m.cost, d.seqs, d.due_at
+    INSERT INTO tenantry.changes (kind, tenant_id, flow_id, first_seq, count, cost, seqs, due_at)
+    SELECT 1, p_tenant, m.flow_id, m.before + 1, m.n, m.cost, d.seqs, d.due_at
       FROM moved m
       LEFT JOIN (SELECT flow_id, array_agg(seq) AS seqs, array_agg(due_at) AS due_at FROM delayed GROUP BY 1) d USING (flow_id)
      ORDER BY m.flow_id;

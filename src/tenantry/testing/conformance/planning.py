@@ -103,7 +103,7 @@ class PlannerConformance:
         opened, submitted = await world.hand.listen()
         assert isinstance(opened, FlowOpened)
         assert (opened.tenant, opened.target, opened.ordered, opened.head) == (ACME, HOOK, False, 1)
-        assert submitted == Submitted(opened.flow, 3, None)
+        assert submitted == Submitted(opened.flow, Seq(1), 3, None)
         assert list(await world.hand.listen()) == []
 
     async def test_an_expected_cost_is_told(self, world: World) -> None:
