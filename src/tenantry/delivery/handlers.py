@@ -103,11 +103,9 @@ class Handlers:
             return Outcome("retry_later", retry_after=later.seconds, excerpt=excerpt_of(later.why))
         except Reject as rejection:
             return Outcome("rejected", excerpt=excerpt_of(rejection.reason))
-        except asyncio.CancelledError as error:
+        except BaseException as error:
             if _we_are_cancelled():
                 raise
-            return _failed(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises ends the attempt
             return _failed(error)
 
     def close(self) -> None:
@@ -149,7 +147,7 @@ def _contained(handler: Handler, job: ClaimedJob) -> Any:
     node."""
     try:
         return handler(job)
-    except (StopIteration, SystemExit) as error:
+    except (StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 

@@ -19,7 +19,7 @@ from tenantry.lanes.outcome import CAUSES, Outcome
 LONGEST_HINT: Seconds = 86_400.0
 """A target may send a job away for a day at most; a longer ``Retry-After`` counts as a day."""
 
-_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", re.ASCII)
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 
 
 class Step(StrEnum):
@@ -83,7 +83,7 @@ def parse_retry_after(text: str | None, *, now: Timestamp) -> Seconds | None:
         return None
     text = text.strip()
     if _SECONDS.fullmatch(text):
-        return float(text)
+        return min(float(text[:300]), LONGEST_HINT)
     at = parse_http_date(text)
     return None if at is None else max(0.0, at - now)
 

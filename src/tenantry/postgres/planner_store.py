@@ -165,8 +165,8 @@ class PostgresPlannerStore:
         fresh = self._fresh(rows)
         changes = await self._opened(fresh)
         if not self._in_order(fresh):
-            # Who waited for the tail's lock has the higher id and was heard first, since ids above the highest
-            # were asked for. What is missing had committed by then: one look at everything finds it.
+            # Who waited for the tail's lock has the higher id and was heard first, since ids above the
+            # highest were asked for. What is missing had committed by then: one look at everything finds it.
             late = await self._hear(term, 0, (), {})
             missed = self._fresh([row for row in late if row["change_id"] is not None])
             changes += await self._opened(missed)

@@ -59,6 +59,7 @@ class Attempts:
         self.quiet.set()
         self._tasks: dict[JobKey, asyncio.Task[None]] = {}
         self._began: dict[JobKey, Instant] = {}
+        self._stopped: set[JobKey] = set()  # those that were told to stop
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -83,9 +84,7 @@ class Attempts:
         """The jobs of lost claims are stopped here: someone else will run them, or does already."""
         jobs = self.leases.drop(claims)
         for job in jobs:
-            task = self._tasks.get(key_of(job))
-            if task is not None:
-                task.cancel()
+            self._stop(key_of(job))
         self._hush()
         return jobs
 
@@ -96,13 +95,19 @@ class Attempts:
         """
         now, began = self._clock.monotonic(), dict(self._began)
         tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
+        for key in list(self._tasks):
+            self._stop(key)
         if tasks:
             await asyncio.wait(tasks, timeout=within)
         accounted = self._tasks.keys() | {key_of(settlement.job) for settlement in self.ended}
         stopped = [job for job in self.leases.jobs() if key_of(job) not in accounted]
         return [release(job, now - began.get(key_of(job), now)) for job in stopped]
+
+    def _stop(self, key: JobKey) -> None:
+        task = self._tasks.get(key)
+        if task is not None:
+            self._stopped.add(key)
+            task.cancel()
 
     def _hush(self) -> None:
         if not self.leases:
@@ -111,17 +116,21 @@ class Attempts:
     async def _execute(self, job: ClaimedJob, key: JobKey) -> None:
         settings = self._settings_for(job)
         try:
-            self.ended.append(lost_before(job, settings) or await self._settlement(job, settings))
+            self.ended.append(lost_before(job, settings) or await self._settlement(job, key, settings))
             self.some_ended.set()
         finally:
             self._tasks.pop(key, None)
             self._began.pop(key, None)
+            self._stopped.discard(key)
 
-    async def _settlement(self, job: ClaimedJob, settings: TargetSettings) -> Settlement:
-        """An executor that raises would leave its job leased for ever: its fault becomes an outcome."""
+    async def _settlement(self, job: ClaimedJob, key: JobKey, settings: TargetSettings) -> Settlement:
+        """An executor that raises, or cancels itself, would leave its job leased for ever: its fault becomes
+        an outcome. Only who was told to stop ends without one."""
         try:
             outcome = await self._executor.execute(job, settings)
-        except Exception as error:  # noqa: BLE001 - reported as the attempt's outcome
+        except BaseException as error:
+            if key in self._stopped or not isinstance(error, (Exception, asyncio.CancelledError)):
+                raise
             outcome = Outcome("internal", excerpt=type(error).__name__)
         draw = self._around.randomness.uniform(0.0, 1.0)
         return settlement_of(job, settings, outcome, ended_at=self._clock.now(), draw=draw)

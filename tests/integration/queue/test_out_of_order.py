@@ -15,7 +15,7 @@ pytestmark = pytest.mark.needs_postgres
 
 _SUBMIT = """
     SELECT tenantry.submit('acme', NULL, ARRAY[$1, $1]::bigint[], ARRAY[gen_random_uuid(), gen_random_uuid()],
-                           ARRAY['x', 'x']::bytea[], ARRAY['a/b', 'a/b'], ARRAY[0, 0]::float8[],
+                           ARRAY['x', 'x']::bytea[], ARRAY['a/b', 'a/b'], ARRAY[$2, $2]::float8[],
                            ARRAY[NULL, NULL]::real[], NULL, NULL)
 """
 
@@ -37,7 +37,7 @@ async def test_a_delayed_job_whose_submit_is_heard_before_an_earlier_one_leaves_
     memory = PlannerMemory(await queue.planner.rebuild(term), queue.directory)
     flow = await _flow(queue)
     async with bound(queue.database.tenant, ACME) as slow:
-        await slow.fetch(_SUBMIT, flow)
+        await slow.fetch(_SUBMIT, flow, 0.0)
         await queue.submit(
             GLOBEX, jobs(1)
         )  # a later id, heard of now: the planner looks above it from now on
@@ -50,6 +50,23 @@ async def test_a_delayed_job_whose_submit_is_heard_before_an_earlier_one_leaves_
     assert len(held) == 5
     assert first in {job.id for job in held}
     assert [job.seq for job in held if job.tenant == ACME] == [1, 2, 3, 5], "the fourth is due in ten minutes"
+    assert await queue.faults() == []
+
+
+async def test_jobs_submitted_behind_delayed_ones_do_not_run_in_their_place(queue: Queue, term: int) -> None:
+    """The delayed ones have the earlier places and are heard of later: nobody is booked on their places."""
+    node = await queue.worker.register(NodeId("node"), "shared", 100, {HTTP})
+    await queue.submit(ACME, jobs(1))
+    memory = PlannerMemory(await queue.planner.rebuild(term), queue.directory)
+    flow = await _flow(queue)
+    async with bound(queue.database.tenant, ACME) as slow:
+        await slow.fetch(_SUBMIT, flow, 600.0)
+        await queue.submit(GLOBEX, jobs(1))
+        await _round(queue, memory, term)
+    await queue.submit(ACME, jobs(2))
+    await _round(queue, memory, term)
+    held = await queue.worker.take(node, 30.0)
+    assert [job.seq for job in held if job.tenant == ACME] == [1, 4, 5]
     assert await queue.faults() == []
 
 

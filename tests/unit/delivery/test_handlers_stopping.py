@@ -78,3 +78,30 @@ async def test_what_a_cancelled_plain_handler_wants_awaited_is_not_begun() -> No
         await task
     assert awaited == []
     handlers.close()
+
+
+class Evil(BaseException):
+    """What no handler should raise."""
+
+
+@pytest.mark.parametrize("error", [Evil, KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("plain", [False, True])
+async def test_whatever_a_handler_raises_ends_its_attempt_and_nothing_else(
+    error: type[BaseException], plain: bool
+) -> None:
+    handlers = Handlers()
+
+    if plain:
+
+        @handlers.register("evil")
+        def raises(job: ClaimedJob) -> None:
+            raise error("boo")
+    else:
+
+        @handlers.register("evil")
+        async def raises_too(job: ClaimedJob) -> None:
+            raise error("boo")
+
+    outcome = await handlers.run("evil", claimed_job("handler:evil"), TargetSettings())
+    assert outcome.error_class == "handler_error"
+    handlers.close()
