@@ -2,9 +2,9 @@
 
 from benchmarks.context import Context
 from benchmarks.fleet import RunnerFailed
-from benchmarks.queue import burst, enqueue, handover, million, tenants, throughput
+from benchmarks.queue import burst, enqueue, handover, million, order, tenants, throughput
 
-CELLS = (throughput, tenants, million, burst, handover, enqueue)
+CELLS = (order, throughput, tenants, million, burst, handover, enqueue)
 
 
 async def run(context: Context) -> None:
