@@ -1,7 +1,7 @@
-"""The order check of the fair executor: a heavy tenant's 400 jobs, then four light ones' 10 each, on 4 slots.
+"""The order check of the fair executor: a heavy tenant's 400 jobs, then four light ones' 10 each, 4 slots.
 
-Each job sleeps 10 ms, so the ideal is 440 jobs * 10 ms / 4 slots = 1.1 s. The floor is the same work through a
-plain semaphore of 4 in one line.
+Each job sleeps 10 ms, so the ideal is 440 jobs * 10 ms / 4 slots = 1.1 s. The floor is the same work through
+a plain semaphore of 4 in one line.
 """
 
 import asyncio
