@@ -12,7 +12,7 @@ from tenantry.kernel.tenant import TenantId, TierName, Weight
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", fullmatch=True)
 secrets = st.binary(min_size=24, max_size=64).map(lambda drawn: "whsec_" + base64.b64encode(drawn).decode())
-urls = st.from_regex(r"https?://[a-z0-9]{1,20}(:[1-9][0-9]{0,3})?(/[a-z0-9?=é]{0,9})?", fullmatch=True)
+urls = st.from_regex(r"https?://[a-z][a-z0-9]{0,19}(:[1-9][0-9]{0,3})?(/[a-z0-9?=]{0,9})?", fullmatch=True)
 optional_urls = st.none() | urls
 other_targets = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=60
