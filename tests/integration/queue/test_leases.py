@@ -138,7 +138,7 @@ async def test_claims_whose_answer_was_lost_are_given_again_to_the_node_that_hol
     assert [(job.id, job.claim, job.token, job.attempt) for job in again] == [
         (job.id, job.claim, job.token, job.attempt) for job in unheard
     ]
-    # Each connection that the pool opens anew may give them once more (the worker runs them once), never others.
+    # Each connection that the pool opens anew may give them once more (they run once), never others.
     assert {job.id for job in await queue.worker.take(node, 30.0)} <= {job.id for job in again}
     assert await queue.worker.settle(node, [settlement(job, Ending.DELIVERED) for job in again]) == 3
 
