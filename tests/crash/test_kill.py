@@ -123,19 +123,18 @@ async def ride_out(bench: Bench, *, jobs: int, slots: int, kills_of_server: int)
     """Four nodes, one killed every second, the server killed a few times on the way: the books must hold."""
     await bench.submit(jobs)
     nodes = Nodes(bench.urls.admin, slots)
-    names = [f"n{number}" for number in range(4)]
     try:
-        for name in names:
-            await nodes.start(name)
+        for number in range(4):
+            await nodes.start(f"n{number}")
         turn, checks = 0, 0
         while await bench.unended():
             await asyncio.sleep(1.0)  # the story's beat, not a wait for anything
-            await nodes.kill(names[turn % 4])
+            await nodes.kill(f"n{turn}")
             if turn % 4 == 1 and kills_of_server:
                 kills_of_server -= 1
                 bench.server.kill()
                 bench.server.start()
-            await nodes.start(names[turn % 4])
+            await nodes.start(f"n{turn + 4}")  # as a process that has no name given: another one
             assert await _patiently(bench.faults) == []
             turn, checks = turn + 1, checks + 1
         assert checks > 0

@@ -28,7 +28,8 @@ from tenantry.postgres.migrate import migrate
 from tenantry.postgres.operator_store import PostgresOperatorStore
 from tenantry.postgres.planner_store import PostgresPlannerStore
 from tenantry.postgres.urls import DatabaseUrls
-from tenantry.queue.events import NodeJoined
+from tenantry.queue.events import NodeJoined, NodeNameHeld
+from tenantry.queue.lifecycle import NODE_FRESH_FOR
 from tenantry.queue.model import ENDS, Accepted, JobId, JobState, JobView, NewJob
 
 pytestmark = pytest.mark.needs_postgres
@@ -111,6 +112,58 @@ async def test_sigterm_in_mid_job_drains_up_to_the_grace_and_leaves_nothing_clai
     assert await scene.count(JobState.RUNNING) == 0
     assert ((await scene.view(ends)).state, (await scene.view(ends)).attempts) == (JobState.DELIVERED, 1)
     assert ((await scene.view(stays)).state, (await scene.view(stays)).attempts) == (JobState.WAITING, 0)
+    assert await scene.faults() == []
+
+
+async def test_a_second_worker_under_the_name_of_a_live_one_is_refused_and_the_first_goes_on(
+    scene: Scene,
+) -> None:
+    first = await scene.node("node")
+    second = await NodeProcess.started("--database-url", scene.urls.admin, "--name", "node")
+    scene.stack.push_async_callback(second.kill)
+    assert await second.ended() == 2
+    await second.kill()
+    said = second.log[-1]["error"]["message"]
+    assert said.startswith("the name 'node' belongs to another worker, which is alive")
+    assert second.of(NodeJoined) == []
+    (id_,) = await scene.submit([NewJob(STEADY, b"{}")])
+    await scene.until(1, JobState.DELIVERED)
+    assert (await scene.view(id_)).attempts == 1
+    first.signal(signal.SIGTERM)
+    assert await first.ended() == 0
+    again = await scene.node("node")  # free at once: its worker has left
+    assert again.of(NodeNameHeld) == []
+
+
+async def test_a_worker_that_was_killed_comes_back_under_its_name_once_its_heartbeat_is_old(
+    scene: Scene,
+) -> None:
+    """Without a person's doing, and within 5 s of its last heartbeat by the database's clock."""
+    first = await scene.node("node")
+    await first.kill()
+    second = await scene.node("node")
+    (held,) = second.of(NodeNameHeld)
+    assert 0.0 < held["frees_in"] <= NODE_FRESH_FOR
+    assert (await second.told(NodeJoined))["incarnation"] == 2
+    await scene.submit([NewJob(STEADY, b"{}")])
+    await scene.until(1, JobState.DELIVERED)
+    assert await scene.faults() == []
+
+
+async def test_a_worker_that_was_stopped_while_another_took_its_name_waits_and_takes_it_again(
+    scene: Scene,
+) -> None:
+    """The first is not ended by a newcomer, not even by one that came in its absence."""
+    first = await scene.node("node")
+    first.signal(signal.SIGSTOP)
+    second = await scene.node("node")
+    first.signal(signal.SIGCONT)
+    await first.told(NodeNameHeld)
+    second.signal(signal.SIGTERM)
+    assert await second.ended() == 0
+    assert (await first.told(NodeJoined, count=2))["incarnation"] == 3
+    await scene.submit([NewJob(STEADY, b"{}")])
+    await scene.until(1, JobState.DELIVERED)
     assert await scene.faults() == []
 
 

@@ -109,9 +109,9 @@ async def assemble(
 
     ``events``: told everything beside the node's own metrics. Raises :class:`StoreUnavailable` when the
     database cannot be used (also when its schema is behind, unless ``settings.migrate``), :class:`UsageError`
-    for an address that cannot be bound and a directory that cannot hold the server, and :class:`LoopFailed`
-    out of the block when a loop ended by itself. Cancelling the block skips the drain: what ran is taken back
-    by its lease.
+    for an address that cannot be bound, a directory that cannot hold the server and a name that another
+    worker has, and :class:`LoopFailed` out of the block when a loop ended by itself. Cancelling the block
+    skips the drain: what ran is taken back by its lease.
     """
     around = Ambient(clock or SystemClock(), randomness or SystemRandomness(), events)
     try:
@@ -258,6 +258,7 @@ async def _start_working(stack: AsyncExitStack, node: Node, loops: Loops) -> Non
         node=NodeId(node.name),
         settings=WorkerSettings(slots=settings.slots, pool=settings.pool, grace_for=settings.grace_for),
     )
+    await worker.join()
     loops.start("worker", worker.run)
 
     async def drained(kind: type[BaseException] | None, *_: object) -> None:

@@ -8,7 +8,7 @@ from tenantry.lanes.model import Kind
 from tenantry.memory.books import Books
 from tenantry.memory.records import Claim, Job, Worker
 from tenantry.queue.changes import Deferred, NodesChanged
-from tenantry.queue.lifecycle import MOST_ATTEMPTS, WORKER_LOST, JobEvent, after
+from tenantry.queue.lifecycle import MOST_ATTEMPTS, NODE_FRESH_FOR, WORKER_LOST, JobEvent, after
 from tenantry.queue.model import (
     Attempt,
     Burial,
@@ -16,6 +16,7 @@ from tenantry.queue.model import (
     ClaimId,
     Ending,
     JobState,
+    NameHeld,
     Node,
     NodeId,
     Presence,
@@ -29,9 +30,12 @@ class WorkerSide:
 
     _books: Books
 
-    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node:
+    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node | NameHeld:
         books = self._books
         before = books.workers.get(node)
+        if before is not None and before.lives(books.now()):
+            frees_in = before.seen_at + NODE_FRESH_FOR - books.now()
+            return NameHeld(node, before.incarnation, before.seen_at, frees_in, before.draining)
         incarnation = before.incarnation + 1 if before else 1
         worker = Worker(node, incarnation, pool, slots, frozenset(kinds), books.now())
         books.workers[node] = worker

@@ -15,7 +15,7 @@ from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints, wait_for
 from tenantry.postgres.statements import statement
-from tenantry.queue.lifecycle import MOST_ATTEMPTS
+from tenantry.queue.lifecycle import MOST_ATTEMPTS, NODE_FRESH_FOR
 from tenantry.queue.model import (
     Burial,
     ClaimedJob,
@@ -24,6 +24,7 @@ from tenantry.queue.model import (
     FlowId,
     JobClass,
     JobId,
+    NameHeld,
     Node,
     NodeId,
     Presence,
@@ -47,14 +48,16 @@ class PostgresWorkerStore:
         self._gone: dict[tuple[NodeId, int], list[Row]] = {}  # cancelled before their start, not yet dropped
         self._taken: dict[tuple[NodeId, int], tuple[int, int]] = {}  # connections opened, the last claim's id
 
-    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node:
+    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node | NameHeld:
+        given = (node, pool, slots, sorted(kinds), NODE_FRESH_FOR)
         with translated("joining as a worker"):
-            incarnation = await self._control.fetchval(
-                statement("worker/register"), node, pool, slots, sorted(kinds)
-            )
+            while (row := await self._control.fetchrow(statement("worker/register"), *given)) is None:
+                pass  # somebody took the name at this very moment: now he is seen
+        if not row["joined"]:
+            return _name_held(node, row)
         self._hints.node = node
         self._hints.changed()
-        return Node(node, incarnation, pool, slots, frozenset(kinds))
+        return Node(node, row["incarnation"], pool, slots, frozenset(kinds))
 
     async def heartbeat(self, node: Node, *, draining: bool) -> Presence:
         with translated("sending a heartbeat"):
@@ -153,6 +156,11 @@ class PostgresWorkerStore:
 async def _settle(connection: Any, name: str, arguments: tuple[object, ...]) -> int:
     settled: int = await connection.fetchval(statement(name), *arguments)
     return settled
+
+
+def _name_held(node: NodeId, row: Row) -> NameHeld:
+    beat_at, frees_in = as_timestamp(row["beat_at"]), max(0.0, row["frees_in"])
+    return NameHeld(node, row["incarnation"], beat_at, frees_in, row["draining"])
 
 
 def _claimed(row: Row) -> ClaimedJob:

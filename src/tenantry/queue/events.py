@@ -162,6 +162,16 @@ class NodeJoined(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class NodeNameHeld(Event):
+    """A worker waits for its name: a heartbeat under it is fresh, of incarnation ``incarnation``. Without
+    another one the name is free in ``frees_in``."""
+
+    node: NodeId
+    incarnation: int
+    frees_in: Seconds
+
+
+@dataclass(frozen=True, slots=True)
 class NodeDraining(Event):
     """A worker takes nothing new and lets ``running`` jobs end, for at most ``grace_for``."""
 

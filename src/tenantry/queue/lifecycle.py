@@ -18,7 +18,7 @@ START_LEASE: Final[Seconds] = 5.0
 """How long a claim may lie untaken before it is reclaimed; the attempt then does not count."""
 
 NODE_FRESH_FOR: Final[Seconds] = 5.0
-"""A node is given work for so long after its last heartbeat."""
+"""A node is given work, and keeps its name, for so long after its last heartbeat."""
 
 KEYS_KEPT_FOR: Final[Seconds] = 86_400.0
 """An idempotency key answers for so long after its job's end."""

@@ -181,6 +181,21 @@ class Reclaimed:
     dead: tuple[Burial, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NameHeld:
+    """A name that another worker has, since its heartbeat is fresh by the store's clock.
+
+    ``beat_at``: when it last came, and ``incarnation``: both only rise, and only while somebody lives under
+    the name. ``frees_in``: seconds >= 0 until the name is free, unless another heartbeat comes.
+    """
+
+    node: NodeId
+    incarnation: int
+    beat_at: Timestamp
+    frees_in: Seconds
+    draining: bool
+
+
 class Presence(StrEnum):
     """What the store knows of a node that sends a heartbeat."""
 

@@ -23,6 +23,7 @@ from tenantry.queue.model import (
     JobId,
     JobState,
     JobView,
+    NameHeld,
     NewJob,
     Node,
     NodeId,
@@ -144,8 +145,9 @@ class PlannerStore(Protocol):
 class WorkerStore(Protocol):
     """A worker's side."""
 
-    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node:
-        """Join under a new incarnation. Claims of earlier incarnations run out by their own leases."""
+    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node | NameHeld:
+        """Join under a new incarnation, unless a heartbeat under this name is fresh. Claims of earlier
+        incarnations run out by their own leases."""
         ...
 
     async def heartbeat(self, node: Node, *, draining: bool) -> Presence:

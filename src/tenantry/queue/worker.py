@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tenantry.kernel.errors import StoreUnavailable, UsageError
+from tenantry.kernel.errors import StoreUnavailable
 from tenantry.kernel.instant import Instant, Seconds
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.queue.attempts import Attempts, Executor, Surroundings
@@ -23,7 +23,8 @@ from tenantry.queue.events import (
     Start,
     StoreFailed,
 )
-from tenantry.queue.model import ClaimId, Ending, Node, NodeId, Presence, Settlement
+from tenantry.queue.joining import Joining
+from tenantry.queue.model import ClaimId, Ending, NameHeld, Node, NodeId, Presence, Settlement
 from tenantry.queue.ports import WorkerStore
 from tenantry.queue.settling import error_class_of, release
 
@@ -32,10 +33,6 @@ __all__ = ["Executor", "Surroundings", "Worker", "WorkerSettings"]
 _T = TypeVar("_T")
 
 NO_TIER = TierName("removed")
-_SUPERSEDED = (
-    "another worker has joined as {!r}, so this one is given nothing more. Give each worker a name of its "
-    "own, or let the one end before the other starts"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +74,8 @@ class Worker:
         self._attempts = Attempts(executor, around)
         self._draining = asyncio.Event()
         self._taking_turn = asyncio.Lock()
+        self._node: Node | None = None
+        self._joining = Joining(self._register, self._events, settings.heartbeat_every / 2)
 
     @property
     def running(self) -> int:
@@ -87,14 +86,23 @@ class Worker:
         """Take nothing more, let running jobs end within the grace, release the rest, leave. Idempotent."""
         self._draining.set()
 
-    async def run(self) -> None:
-        """Join, serve, drain, leave. Cancelling it leaves the leases to run out, as a crash would.
+    async def join(self) -> None:
+        """Take the name. :meth:`run` does so itself; called before it, a name that cannot be had is known
+        before anything is served. Waits while a worker that was killed may still be alive (5 s at most).
 
-        Raises :class:`UsageError` when another worker of the same name has joined."""
+        Raises :class:`UsageError` when another worker lives under the name: that one is not disturbed."""
+        self._node = self._node or await self._joined(self._joining.newcomer)
+
+    async def run(self) -> None:
+        """Join, serve, drain, leave. Cancelling it leaves the leases to run out, as a crash would. Raises as
+        :meth:`join`, and only before it has joined: one that was away so long that its name went to another
+        waits until it is free again, and holds nothing meanwhile."""
         try:
-            while (node := await self._joined()) is not None and not await self._served(node):
+            await self.join()
+            while self._node is not None and not await self._served(self._node):
                 # What it held is unknown to the store, or was taken back while it was away.
-                self._give_up(node, self._attempts.leases.claims())
+                self._give_up(self._node, self._attempts.leases.claims())
+                self._node = await self._joined(self._joining.returning)
         finally:
             await self._attempts.stop(within=self._settings.stop_within)
 
@@ -107,7 +115,7 @@ class Worker:
         try:
             done, _ = await asyncio.wait([*tasks, beating, draining], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # a loop ends by a bug of ours, or because this node is not wanted: show it
+                task.result()  # a loop ends by a bug of ours: show it
             if not self._draining.is_set():
                 return False
             released = await self._drain(node, taking=tasks[0])
@@ -117,21 +125,22 @@ class Worker:
         self._events(NodeLeft(node.id, released))
         return True
 
-    async def _joined(self) -> Node | None:
-        """The node under its new incarnation; None when it was told to leave before the store answered."""
-        joining = asyncio.create_task(self._until_done("worker", self._join))
+    async def _joined(self, as_whom: Callable[[], Awaitable[Node]]) -> Node | None:
+        """The node under its new incarnation; None when it was told to leave before it had joined."""
+        joining = asyncio.create_task(self._until_done("worker", as_whom))
         draining = asyncio.create_task(self._draining.wait())
         try:
             await asyncio.wait([joining, draining], return_when=asyncio.FIRST_COMPLETED)
-            return joining.result() if joining.done() else None
+            node = joining.result() if joining.done() else None
         finally:
             await _cancelled([joining, draining])
-
-    async def _join(self) -> Node:
-        settings = self._settings
-        node = await self._store.register(self._name, settings.pool, settings.slots, self._executor.kinds)
-        self._events(NodeJoined(node.id, node.incarnation, node.pool, node.slots))
+        if node is not None:
+            self._events(NodeJoined(node.id, node.incarnation, node.pool, node.slots))
         return node
+
+    async def _register(self) -> Node | NameHeld:
+        settings = self._settings
+        return await self._store.register(self._name, settings.pool, settings.slots, self._executor.kinds)
 
     # -- taking and executing --------------------------------------------------------------------------
 
@@ -221,7 +230,8 @@ class Worker:
             self._events(LeasesLost(node.id, len({job.claim for job in jobs}), len(jobs)))
 
     async def _beating(self, node: Node) -> None:
-        """Ends when the store does not know this node: a backup was restored, or it was away for days."""
+        """Ends when the store does not know this node: a backup was restored, or it was away so long that
+        another has its name."""
         every, within = self._settings.heartbeat_every, self._settings.lease_for / 3
         while True:
             beat = self._store.heartbeat(node, draining=self._draining.is_set())
@@ -230,9 +240,7 @@ class Worker:
             except StoreUnavailable as error:
                 self._failed("worker", error, every)
             else:
-                if presence is Presence.SUPERSEDED:
-                    raise UsageError(_SUPERSEDED.format(node.id))
-                if presence is Presence.FORGOTTEN:
+                if presence is not Presence.PRESENT:
                     return
             await asyncio.sleep(every)
 

@@ -38,6 +38,7 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         queue.JobsReclaimed: "warning",
         queue.LeasesLost: "warning",
         queue.NodeJoined: "info",
+        queue.NodeNameHeld: "warning",
         queue.NodeDraining: "info",
         queue.NodeLeft: "info",
         queue.PlannerElected: "info",

@@ -12,7 +12,7 @@ from tenantry.postgres import worker_store
 from tenantry.postgres.database import connect_once
 from tenantry.postgres.statements import statement
 from tenantry.queue.events import LeasesLost, NodeJoined
-from tenantry.queue.model import ClaimId, Ending, NodeId, Presence
+from tenantry.queue.model import ClaimId, Ending, NameHeld, Node, NodeId, Presence
 from tenantry.testing.conformance.world import Hand, settlement
 
 pytestmark = pytest.mark.needs_postgres
@@ -95,15 +95,33 @@ async def test_a_worker_whose_row_is_gone_joins_again_and_is_given_work(queue: Q
 async def test_a_registration_that_goes_first_supersedes_a_heartbeat_that_waits_for_it(queue: Queue) -> None:
     """Taken for forgotten, the two would supersede each other for ever."""
     node = await queue.worker.register(NodeId("node"), "shared", 9, {HTTP})
+    assert isinstance(node, Node)
     other = await connect_once(queue.urls.engine)
     try:
+        await other.execute("UPDATE tenantry.nodes SET seen_at = seen_at - interval '5 s'")  # it was away
         async with other.transaction():
-            await other.fetchval(statement("worker/register"), node.id, "shared", 9, ["http"])
+            joined = await other.fetchval(statement("worker/register"), node.id, "shared", 9, ["http"], 5.0)
+            assert joined
             beating = asyncio.create_task(queue.worker.heartbeat(node, draining=False))
             await until(lambda: _someone_waits(other))
         assert await beating is Presence.SUPERSEDED
     finally:
         await other.close()
+
+
+async def test_of_two_workers_that_come_at_once_under_one_name_one_gets_it(queue: Queue) -> None:
+    """The one that waited for the other's commit had looked before it."""
+    other = await connect_once(queue.urls.engine)
+    try:
+        async with other.transaction():
+            assert await other.fetchval(statement("worker/register"), "node", "shared", 9, ["http"], 5.0)
+            joining = asyncio.create_task(queue.worker.register(NodeId("node"), "shared", 9, {HTTP}))
+            await until(lambda: _someone_waits(other))
+        held = await joining
+    finally:
+        await other.close()
+    assert isinstance(held, NameHeld)
+    assert (held.incarnation, 4.0 < held.frees_in <= 5.0) == (1, True)
 
 
 async def test_a_control_statement_that_was_given_up_does_not_hold_up_the_next(queue: Queue) -> None:

@@ -15,18 +15,28 @@ from tenantry.delivery.router import Router
 from tenantry.kernel.clock import SystemClock
 from tenantry.kernel.errors import StoreUnavailable, UsageError
 from tenantry.kernel.events import Event
-from tenantry.kernel.instant import Seconds
+from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.randomness import SeededRandomness
 from tenantry.lanes.model import HTTP, Kind
 from tenantry.lanes.outcome import Outcome
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.queue.attempts import Executor
-from tenantry.queue.events import JobDied, JobsClaimed, JobsDied, LeasesLost, NodeDraining, NodeLeft
+from tenantry.queue.events import (
+    JobDied,
+    JobsClaimed,
+    JobsDied,
+    LeasesLost,
+    NodeDraining,
+    NodeJoined,
+    NodeLeft,
+    NodeNameHeld,
+)
 from tenantry.queue.model import (
     Burial,
     ClaimedJob,
     ClaimId,
     Ending,
+    NameHeld,
     Node,
     NodeId,
     Presence,
@@ -56,6 +66,7 @@ class Store:
     taken: asyncio.Event = field(default_factory=asyncio.Event)
     renewed: asyncio.Event = field(default_factory=asyncio.Event)
     settled: list[Settlement] = field(default_factory=list)
+    joined: list[NameHeld | StoreUnavailable] = field(default_factory=list)
     incarnations: int = 0
     left: bool = False
 
@@ -63,7 +74,12 @@ class Store:
         self.renewing.set()
         self.taking.set()
 
-    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node:
+    async def register(self, node: NodeId, pool: str, slots: int, kinds: Collection[Kind]) -> Node | NameHeld:
+        answer = self.joined.pop(0) if self.joined else None
+        if isinstance(answer, StoreUnavailable):
+            raise answer
+        if answer is not None:
+            return answer
         self.incarnations += 1
         return Node(node, self.incarnations, pool, slots, frozenset(kinds))
 
@@ -211,11 +227,70 @@ async def test_a_node_that_the_store_has_forgotten_drops_what_it_holds_and_joins
     assert [(s.job.claim, s.ending) for s in store.settled] == [(2, Ending.DELIVERED)]
 
 
-async def test_a_node_whose_name_another_has_taken_ends_and_says_so() -> None:
-    store = Store(presence=[Presence.SUPERSEDED])
-    async with running(store, Hanging()) as (_, _told, task):
-        with pytest.raises(UsageError, match="another worker has joined as 'node'"):
+def held(beat_at: float, *, incarnation: int = 7) -> NameHeld:
+    return NameHeld(NodeId("node"), incarnation, Timestamp(beat_at), 0.001, draining=False)
+
+
+@pytest.mark.parametrize("second", [held(2.0), held(1.0, incarnation=8)], ids=["beats", "newer"])
+async def test_a_newcomer_under_the_name_of_a_worker_that_lives_is_refused_in_one_line(
+    second: NameHeld,
+) -> None:
+    store = Store(joined=[held(1.0), held(1.0), second])
+    async with running(store, Hanging()) as (_, told, task):
+        with pytest.raises(UsageError, match="'node' belongs to another worker") as refused:
             await asyncio.wait_for(task, SOON)
+    said = str(refused.value)
+    assert "one name is one worker" in said, "the rule"
+    assert "free as soon as that worker has left, or 5 s after the last heartbeat" in said, "when"
+    assert "Give this worker a name of its own" in said, "what to do"
+    assert "\n" not in said
+    assert (store.incarnations, len(told.of(NodeNameHeld))) == (0, 1)
+
+
+async def test_a_newcomer_under_the_name_of_a_worker_that_was_killed_comes_up_once_its_heartbeat_is_old() -> (
+    None
+):
+    store = Store(joined=[held(1.0)] * 5)
+    async with running(store, Hanging()) as (_, told, _task):
+        joined = await told.until(NodeJoined)
+        assert isinstance(joined, NodeJoined)
+        assert (joined.incarnation, len(told.of(NodeNameHeld))) == (1, 1)
+
+
+async def test_a_newcomer_does_not_take_its_own_lost_registration_for_another_worker() -> None:
+    """The answer was lost: what is fresh under the name may be its own doing."""
+    store = Store(
+        joined=[held(1.0), StoreUnavailable("cut"), held(2.0, incarnation=8), held(2.0, incarnation=8)]
+    )
+    hasty = replace(SHORT, retry_store_for=0.001)
+    async with running(store, Hanging(), hasty) as (_, told, _task):
+        await told.until(NodeJoined)
+    assert store.joined == []
+
+
+async def test_a_node_that_was_away_while_another_took_its_name_waits_and_lets_nothing_else_fall() -> None:
+    store, executor = Store(), Hanging()
+    async with running(store, executor) as (worker, told, task):
+        await soon(executor.begun)
+        store.joined = [held(1.0), held(2.0), held(3.0)]  # the other lives, and leaves in the end
+        store.presence = [Presence.SUPERSEDED]
+        await soon(executor.stopped)
+        await told.until(NodeNameHeld)
+        while store.incarnations < 2:  # noqa: ASYNC110 - the test's timeout is its end
+            await asyncio.sleep(0)
+        assert not task.done()
+        worker.drain()
+        await asyncio.wait_for(task, SOON)
+    assert len(told.of(LeasesLost)) == 1
+
+
+async def test_a_worker_that_waits_for_its_name_can_be_told_to_leave() -> None:
+    store = Store(joined=[held(1.0)] * 100_000)
+    async with running(store, Hanging()) as (worker, told, task):
+        await told.until(NodeNameHeld)
+        worker.drain()
+        await asyncio.wait_for(task, SOON)
+    assert (store.incarnations, store.left) == (0, False)
 
 
 # -- draining --------------------------------------------------------------------------------------------

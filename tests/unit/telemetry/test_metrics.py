@@ -42,6 +42,7 @@ def one_of_each() -> list[Event]:
         queue.LeasesLost(NODE, 2, 9),
         queue.NodeJoined(NODE, 1, "shared", 50),
         queue.NodeDraining(NODE, 3, 30.0),
+        queue.NodeNameHeld(NODE, 3, 2.0),
         queue.NodeLeft(NODE, 0),
         queue.PlannerElected("n1", 3),
         queue.PlannerRebuilt(3, 0.13, 20_000, 5),

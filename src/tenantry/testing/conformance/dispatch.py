@@ -121,6 +121,7 @@ class Dispatch:
     ) -> Node:
         """A node joins. The planner hears of it in its next round."""
         node = await self.world.worker.register(NodeId(name), pool, slots, frozenset(kinds))
+        assert isinstance(node, Node), node
         self.nodes[node.id] = node
         return node
 

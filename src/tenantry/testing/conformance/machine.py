@@ -145,7 +145,7 @@ class Story:
     async def restart(self, step: Step) -> None:
         """A worker comes back under its name; what its past holds goes on until it is settled or runs out."""
         index = step.pick % len(self.nodes)
-        self.nodes[index] = await self.world.node(self.nodes[index].id)
+        self.nodes[index] = await self.world.restarted(self.nodes[index])
 
     async def take_over(self, step: Step) -> None:
         """Another planner takes over, and knows what the last one knew."""

@@ -226,7 +226,8 @@ class PlannerConformance:
         assert await _slots(world) == {}
 
     async def test_a_node_that_comes_back_is_a_new_incarnation(self, world: World) -> None:
-        first, second = await world.node(slots=3), await world.node(slots=5)
+        first = await world.node(slots=3)
+        second = await world.restarted(first, slots=5)
         assert second.incarnation > first.incarnation
         await world.worker.heartbeat(first, draining=True)  # a voice from the past
         assert await _slots(world) == {"node": 5}

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from tenantry.lanes.model import HTTP
 from tenantry.queue.changes import ClaimPlan
-from tenantry.queue.lifecycle import MOST_ATTEMPTS, START_LEASE, WORKER_LOST
+from tenantry.queue.lifecycle import MOST_ATTEMPTS, NODE_FRESH_FOR, START_LEASE, WORKER_LOST
 from tenantry.queue.model import (
     Burial,
     ClaimedJob,
@@ -12,6 +13,7 @@ from tenantry.queue.model import (
     JobId,
     JobState,
     JobView,
+    NameHeld,
     NodeId,
     Presence,
     Reclaimed,
@@ -38,7 +40,7 @@ class WorkerConformance:
         await world.submit(job())
         before = await world.node()
         await world.hand.claim(before, 1)
-        after = await world.node()
+        after = await world.restarted(before)
         assert await world.worker.take(after, 10.0) == []
 
     async def test_claims_that_are_never_started_come_back_without_counting(self, world: World) -> None:
@@ -75,7 +77,7 @@ class WorkerConformance:
         await world.submit(job())
         node = await world.node()
         (claimed,) = await world.claim(node)
-        other, restarted = await world.node("other"), await world.node()
+        other, restarted = await world.node("other"), await world.restarted(node)
         unknown = ClaimId(claimed.claim + 1_000)
         assert await world.worker.renew(other, {claimed.claim}, 10.0) == set()
         assert await world.worker.renew(restarted, {claimed.claim}, 10.0) == set()
@@ -115,8 +117,9 @@ class WorkerConformance:
     async def test_jobs_of_a_killed_worker_come_back_by_their_own_lease(self, world: World) -> None:
         """It restarts under the same name at once: its jobs are judged by their lease all the same (Q11)."""
         (id_,) = await world.submit(job())
-        await world.claim(await world.node(), lease_for=6.0)
-        restarted = await world.node()
+        node = await world.node()
+        await world.claim(node, lease_for=6.0)
+        restarted = await world.restarted(node)
         assert (await world.worker.reclaim(limit=10)).jobs == 0
         assert await world.claim(restarted) == []
         await world.pass_time(7.0)
@@ -185,13 +188,29 @@ class WorkerConformance:
     async def test_a_node_hears_whether_the_store_knows_it(self, world: World) -> None:
         node = await world.node()
         assert await world.worker.heartbeat(node, draining=False) is Presence.PRESENT
-        restarted = await world.node()
+        restarted = await world.restarted(node)
         assert await world.worker.heartbeat(node, draining=False) is Presence.SUPERSEDED
         assert await world.worker.heartbeat(restarted, draining=True) is Presence.PRESENT
         never_seen = replace(node, id=NodeId("ghost"))
         assert await world.worker.heartbeat(never_seen, draining=False) is Presence.FORGOTTEN
         of_a_lost_future = replace(node, incarnation=restarted.incarnation + 1)
         assert await world.worker.heartbeat(of_a_lost_future, draining=False) is Presence.FORGOTTEN
+
+    async def test_a_name_is_one_workers_for_as_long_as_its_heartbeat_is_fresh(self, world: World) -> None:
+        node = await world.node()
+        await world.pass_time(NODE_FRESH_FOR - 2.0)
+        held = await world.worker.register(node.id, POOL, 1, {HTTP})
+        assert isinstance(held, NameHeld)
+        assert (held.node, held.incarnation, held.draining) == (node.id, 1, False)
+        assert 0.0 < held.frees_in <= 2.0
+        assert await world.worker.heartbeat(node, draining=False) is Presence.PRESENT
+        again = await world.worker.register(node.id, POOL, 1, {HTTP})
+        assert isinstance(again, NameHeld)
+        assert again.frees_in > 2.0, "the heartbeat has made it fresh again"
+        await world.pass_time(NODE_FRESH_FOR)
+        second = await world.node()
+        assert second.incarnation == 2
+        assert (await world.restarted(second)).incarnation == 3, "free at once where its worker has left"
 
     # -- waiting ---------------------------------------------------------------------------------------
 
@@ -235,7 +254,7 @@ class WorkerConformance:
         (id_,) = await world.submit(job())
         node = await world.node()
         (held,) = await world.claim(node)
-        other, restarted = await world.node("other"), await world.node()
+        other, restarted = await world.node("other"), await world.restarted(node)
         wrong = [
             (node, replace(held, token=held.token + 1)),
             (node, replace(held, token=held.token - 1)),

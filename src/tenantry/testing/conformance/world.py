@@ -252,7 +252,15 @@ class World:
         self.hand = Hand(self.planner)
 
     async def node(self, name: str = "node", *, slots: int = 100) -> Node:
-        return await self.worker.register(NodeId(name), POOL, slots, {HTTP})
+        node = await self.worker.register(NodeId(name), POOL, slots, {HTTP})
+        assert isinstance(node, Node), node
+        return node
+
+    async def restarted(self, node: Node, *, slots: int = 100) -> Node:
+        """The next incarnation under the name of ``node``, which is gone as a killed worker is whose
+        heartbeat has become old: its claims stay."""
+        await self.worker.leave(node)
+        return await self.node(node.id, slots=slots)
 
     async def submit(
         self, *jobs: NewJob, tenant: TenantId = ACME, bound: int | None = None
