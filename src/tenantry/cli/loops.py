@@ -4,7 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tenantry.kernel.errors import DependencyError, InvariantBroken, StoreUnavailable, TenantryError
+from tenantry.kernel.errors import (
+    DependencyError,
+    InvariantBroken,
+    StoreUnavailable,
+    TenantryError,
+    UsageError,
+)
 from tenantry.kernel.events import EventSink
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.randomness import Randomness
@@ -21,9 +27,7 @@ class LoopFailed(InvariantBroken):
     def __init__(self, loop: str, error: BaseException | None) -> None:
         self.loop, self.error = loop, error
         why = f"{type(error).__name__}: {error}" if error else "it returned"
-        super().__init__(
-            f"the {loop} loop ended, so this process ends; start it again, and report this: {why}"
-        )
+        super().__init__(f"the {loop} loop ended, so this process ends too; start it again. It was: {why}")
 
 
 class Loops:
@@ -54,9 +58,11 @@ class Loops:
     async def _watched(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         try:
             await run()
-        except DependencyError as error:
+        except DependencyError:
             if name not in self._ending:  # on the way out the store may be gone already: leases run out
-                raise LoopFailed(name, error) from error
+                raise
+        except UsageError:
+            raise  # not a fault of the loop's: the call must be changed
         except Exception as error:
             raise LoopFailed(name, error) from error
         else:

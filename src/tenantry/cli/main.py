@@ -7,7 +7,7 @@ exit code    means
 1            what was asked about is not well: a check failed, a job died, a submit was refused
 2            the call must be changed: a wrong option, value, file or address
 3            a dependency failed: the database or the API cannot be reached; try again later
-70           a bug of ours, shown in full
+70           a fault of ours: one line that says where its trace is, and where to report it
 128 + n      ended by signal n
 ===========  =============================================================================
 
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from tenantry.kernel.errors import DependencyError, MissingExtra, PeerError, TenantryError, UsageError
+from tenantry.kernel.errors import DependencyError, MissingExtra, PeerError, UsageError
 
 
 class Entry(NamedTuple):
@@ -110,29 +110,33 @@ def _root(
 
 
 def main() -> None:
-    """The entry point. Turns errors into one clear line and an exit code; only bugs show a trace."""
+    """The entry point. Turns every error into one clear line and an exit code."""
     try:
         app()
-    except TenantryError as error:
-        code = exit_code(error)
-        if code == 70:
-            raise
-        _tell(error)
-        raise SystemExit(code) from None
-    except ModuleNotFoundError as error:
-        missing = missing_extra(error)
-        if missing is None:
-            raise
-        _tell(missing)
-        raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
+    except Exception as error:  # noqa: BLE001 - told, with its trace kept, and the exit code says whose fault
+        raise SystemExit(_ended_by(error)) from None
 
 
-def exit_code(error: TenantryError) -> int:
+def _ended_by(error: Exception) -> int:
+    """Tell of ``error``; the exit code."""
+    if isinstance(error, ModuleNotFoundError):
+        error = missing_extra(error) or error
+    code = exit_code(error)
+    if code == 70:
+        from tenantry.cli.faults import reported
+
+        _tell(type(error).__name__, reported(error))
+    else:
+        _tell(type(error).__name__, str(error))
+    return code
+
+
+def exit_code(error: Exception) -> int:
     """Which of the table above. Pure."""
     if isinstance(error, UsageError):
         return 2
@@ -145,14 +149,13 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
     return MissingExtra(extra, "this command") if extra else None
 
 
-def _tell(error: TenantryError) -> None:
+def _tell(kind: str, message: str) -> None:
     if "--json" in sys.argv:  # asked of the words themselves: the error may lie in them
         import json
 
-        told = {"error": {"kind": type(error).__name__, "message": str(error)}}
-        print(json.dumps(told), file=sys.stderr)
+        print(json.dumps({"error": {"kind": kind, "message": message}}), file=sys.stderr)
     else:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ on standard error. `NO_COLOR` and `--no-color` are kept. Progress is shown on a 
 | 1 | what was asked about is not well: a check failed, a job died, a submit was refused |
 | 2 | the call must be changed: a wrong option, value, file or address |
 | 3 | a dependency failed: the database or the API cannot be reached; try again later |
-| 70 | a bug of Tenantry, shown in full |
+| 70 | a fault of Tenantry's own: one line says what, where to report it, and where its trace is |
 | 128 + n | ended by signal n |
 """
 

@@ -1,13 +1,16 @@
 """The command's own ways: what it loads, how errors end it."""
 
+import asyncio
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from tenantry.cli import main as cli
+from tenantry.cli.loops import Loops
 from tenantry.cli.reference import render
 from tenantry.kernel.errors import InvariantBroken, PeerError, PlaceLost, StoreUnavailable, UsageError
 
@@ -88,13 +91,59 @@ def test_a_missing_library_is_told_as_the_extra_that_brings_it() -> None:
     assert cli.missing_extra(ModuleNotFoundError("no", name="somebody_elses")) is None
 
 
-def test_a_bug_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+class Burst(Exception):
+    """Something that nobody thought of."""
+
+
+@pytest.mark.parametrize(
+    "bug", [InvariantBroken("two\nlines"), KeyError("two\nlines"), Burst("\ud800 two lines")]
+)
+def test_a_fault_of_ours_is_one_line_that_says_where_to_report_it_and_where_its_trace_is(
+    bug: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def broken() -> None:
+        raise bug
+
+    monkeypatch.setattr(cli, "app", broken)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run(monkeypatch, "jobs") == 70
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: a fault of Tenantry's own, {type(bug).__name__}: ")
+    assert "report it in the issue tracker of the project" in said
+    assert said.count("\n") == 1
+    (trace,) = tmp_path.iterdir()
+    assert said.rstrip().endswith(str(trace))
+    assert "in broken\n" in trace.read_text()
+
+
+def test_a_fault_whose_trace_cannot_be_written_shows_it_above_its_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     def broken() -> None:
         raise InvariantBroken("a bug")
 
     monkeypatch.setattr(cli, "app", broken)
-    with pytest.raises(InvariantBroken):
-        cli.main()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    assert run(monkeypatch, "jobs") == 70
+    trace, _, line = capsys.readouterr().err.rstrip().rpartition("\n")
+    assert "in broken\n" in trace
+    assert line.endswith("with the trace above")
+
+
+def test_a_loop_that_ends_by_itself_is_a_fault_of_ours_unless_its_error_says_otherwise() -> None:
+    async def ended_by(error: Exception) -> None:
+        async def loop() -> None:
+            raise error
+
+        async with asyncio.TaskGroup() as group:
+            Loops(group).start("planner", loop)
+
+    def code(error: Exception) -> int:
+        with pytest.raises(ExceptionGroup) as ended:
+            asyncio.run(ended_by(error))
+        return cli.exit_code(ended.value.exceptions[0])
+
+    assert [code(each) for each in (UsageError("x"), StoreUnavailable("x"), KeyError("x"))] == [2, 3, 70]
 
 
 def test_the_page_on_the_command_line_is_what_the_commands_say() -> None:
