@@ -1,0 +1,284 @@
+"""How many calls one target can take at once, found by asking it gently and listening.
+
+Theory
+------
+By Little's law a target that serves ``C`` calls a second, each in ``R`` seconds, is full with ``C * R`` in
+flight; more only wait. The *ratio* of what calls take now to what they take on an idle target (the reference
+latency) says how much they wait, as in TCP Vegas (1995) and in the gradient of Netflix's concurrency-limits
+(2018). The rule keeps it a little above 1: full, with next to no queue. What is its own:
+
+- Growth is in proportion to the *room* that is left: an eighth a round trip while no queue shows, nothing at
+  12 % of queueing. So the limit settles where others swing.
+- A level that was *crowded* or *lost* calls becomes a **ceiling**. The limit rests below it, tests it again
+  after some round trips, and gives up the ceiling when the test is quiet. At two or three calls in flight one
+  more is the difference between good and bad: without a memory a rule would try it every few round trips.
+- *Loss* (no answer, refused, 503) shrinks harder than waiting, down to below 1, where starts are paced. A
+  loss counts only against the limit under which its call was sent (the caller sees to that): one bad moment
+  is one cut, as in TCP NewReno (RFC 6582).
+- *Stuck* calls, out for several round trips, stop growth long before they time out, and when nothing comes
+  back at all they are read as latency: a target that hangs is left alone before the first timeout.
+- Below one call in flight the next start waits; :func:`pause_for`.
+
+States
+------
+What each pair of mode and sign leads to is in :data:`STEPS`, which is the rule.
+
+========  ======================================================================================
+mode      is
+========  ======================================================================================
+seeking   no ceiling is known: grow while it is used and there is room
+draining  the limit was cut: what was sent before must come back before anything can be judged
+resting   below a ceiling, for some round trips
+testing   one step above where it rested: two round trips decide
+dipping   fewer in flight for two round trips, so that the reference can be measured again
+========  ======================================================================================
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import floor, inf
+from types import MappingProxyType
+from typing import Final
+
+
+class Mode(StrEnum):
+    """What the limit is doing."""
+
+    SEEKING = "seeking"
+    DRAINING = "draining"
+    RESTING = "resting"
+    TESTING = "testing"
+    DIPPING = "dipping"
+
+
+class Sign(StrEnum):
+    """What a round trip said."""
+
+    UNUSED = "unused"  # fewer were in flight than may be, or nothing came back: nothing is known
+    QUIET = "quiet"  # used, and hardly any waiting
+    FULL = "full"  # used, and as much waiting as is wanted; or calls are stuck
+    CROWDED = "crowded"  # too much waiting
+    LOST = "lost"  # calls were lost
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """``most`` and ``least``: bounds of the limit, least > 0. ``growth``: the largest part it grows by in a
+    round trip, and at least one call; ``quiet``, ``full``, ``crowded``: ratios up to which it grows so, grows
+    at all, and is only trimmed. ``rest``: round trips below a ceiling. ``dip``: the part kept while
+    dipping."""
+
+    most: float = 10_000.0
+    least: float = 0.02
+    growth: float = 0.125
+    quiet: float = 1.06
+    full: float = 1.12
+    crowded: float = 1.3
+    rest: int = 8
+    longest_rest: int = 128
+    dip: float = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round trip as the rule needs it. ``ratio``: latency over reference, None when nothing came back.
+    ``succeeded``, ``lost``: calls that came back. ``most``: the most in flight at once, ``in_flight`` at its
+    end. ``stuck``: calls out for several round trips."""
+
+    ratio: float | None
+    succeeded: int
+    lost: int
+    most: int
+    in_flight: int
+    stuck: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """``level``: calls that may be in flight, a float. ``ceiling``: the level that was too much; infinite:
+    none known. ``strikes``: tests of it that failed. ``rounds``: round trips left in this mode. ``back``:
+    where to return from a test or a dip; while seeking, up to where growth may double."""
+
+    level: float = 1.0
+    mode: Mode = Mode.SEEKING
+    ceiling: float = inf
+    strikes: int = 0
+    rounds: int = 0
+    back: float = 0.0
+
+    @property
+    def permits(self) -> int:
+        """Whole calls that may be in flight, >= 1."""
+        return max(1, floor(self.level))
+
+
+Change = Callable[[Limit, Round, LimitSettings, float], Limit]
+"""What a step does to the numbers. The last argument is drawn, uniform in [0, 1]."""
+
+
+def step(limit: Limit, seen: Round, settings: LimitSettings, *, draw: float) -> Limit:
+    """The limit after one round trip. Pure, O(1)."""
+    change = STEPS[limit.mode, sign_of(limit, seen, settings)]
+    after = change(limit, seen, settings, draw)
+    level = min(settings.most, max(settings.least, after.level))
+    return after if level == after.level else replace(after, level=level)
+
+
+def sign_of(limit: Limit, seen: Round, settings: LimitSettings) -> Sign:
+    """What the round trip said. Loss goes before waiting, waiting before use. Pure, O(1)."""
+    if seen.lost:
+        return Sign.LOST
+    if seen.ratio is None:
+        hanging = seen.stuck and 2 * seen.stuck >= limit.permits
+        return Sign.CROWDED if hanging else Sign.UNUSED
+    if seen.ratio > settings.crowded:
+        return Sign.CROWDED
+    if seen.ratio > settings.full or seen.stuck >= max(2.0, 0.1 * limit.permits):
+        return Sign.FULL
+    return Sign.QUIET if seen.most >= limit.permits else Sign.UNUSED
+
+
+def fallen(limit: Limit, settings: LimitSettings) -> Limit:
+    """At the minimum, as in an outage; half of the former level may be regained quickly after it. Pure."""
+    return Limit(settings.least, back=max(limit.level, limit.back) / 2.0)
+
+
+def restarted(limit: Limit) -> Limit:
+    """At one call, after an outage. Pure."""
+    return replace(limit, level=1.0)
+
+
+def dipped(limit: Limit, settings: LimitSettings) -> Limit:
+    """Fewer in flight for two round trips. Only while nothing else is being tried. Pure, O(1)."""
+    if limit.mode not in {Mode.SEEKING, Mode.RESTING} or limit.permits < 2:
+        return limit
+    level = max(1.0, min(limit.level * settings.dip, limit.permits - 1.0))
+    return replace(limit, level=level, mode=Mode.DIPPING, rounds=2, back=limit.level)
+
+
+def pause_for(level: float, latency: float, *, longest: float = 60.0) -> float:
+    """Seconds between the end of one call and the start of the next where the limit is below 1, so that on
+    average ``level`` calls are in flight; at most ``longest``. 0 from 1 upwards. Pure, O(1)."""
+    return min(longest, latency * (1.0 / level - 1.0)) if level < 1.0 else 0.0
+
+
+def _stay(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    return limit
+
+
+def _grow(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    if limit.level < 1.0 or limit.level < limit.back:
+        ceiling = max(1.0, limit.back)
+        return replace(limit, level=min(ceiling, 2.0 * limit.level))
+    ratio = 1.0 if seen.ratio is None else seen.ratio
+    room = min(1.0, (settings.full - ratio) / (settings.full - settings.quiet))
+    return replace(limit, level=limit.level + room * max(1.0, settings.growth * limit.level), back=0.0)
+
+
+def _trim(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    """Half of the way to where there would be no more waiting than wanted: the other half is under way."""
+    if seen.ratio is None or seen.ratio <= settings.full:
+        return limit
+    part = 0.5 + 0.5 * settings.full / seen.ratio
+    return replace(limit, level=max(min(1.0, limit.level), limit.level * part), back=0.0)
+
+
+def _cut(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    """To what is served without waiting, and a little more; waiting alone never goes below 1."""
+    level = limit.level / seen.ratio if seen.ratio is not None else limit.level / 4.0
+    floor_ = min(1.0, limit.level)
+    kept = min(level * 1.05, limit.permits - 1.0)
+    return _under(limit, max(floor_, kept), draw)
+
+
+def _back_off(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    """By twice the part that was lost, half at most; a test that lost goes back to where it came from."""
+    share = seen.lost / max(1, seen.lost + seen.succeeded)
+    level = limit.level * max(0.5, 1.0 - 2.0 * share)
+    if limit.mode is Mode.TESTING:
+        level = min(level, limit.back)
+    return _under(limit, level, draw)
+
+
+def _under(limit: Limit, level: float, draw: float) -> Limit:
+    """Cut to ``level``; what it was is a ceiling, a firmer one if it was tested before."""
+    near = limit.ceiling < inf and 0.8 * limit.ceiling <= limit.level <= 1.25 * limit.ceiling
+    strikes = limit.strikes + 1 if near else 0
+    return Limit(level, Mode.DRAINING, ceiling=limit.level, strikes=strikes)
+
+
+def _drained(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    """Rest, once no more are in flight than may be."""
+    if seen.most > limit.permits:
+        return limit
+    return _rest(limit, seen, settings, draw)
+
+
+def _rest(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    if limit.level < 1.0:  # a round is one paced call: that it comes back is rest enough
+        return replace(limit, mode=Mode.RESTING, rounds=1, back=0.0)
+    rounds = min(settings.longest_rest, settings.rest << min(limit.strikes, 16))
+    return replace(limit, mode=Mode.RESTING, rounds=max(1, round(rounds * (0.75 + 0.5 * draw))), back=0.0)
+
+
+def _wait(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    if limit.rounds > 1:
+        return replace(limit, rounds=limit.rounds - 1)
+    if limit.level < 1.0:
+        return _grow(replace(limit, mode=Mode.SEEKING), seen, settings, draw)
+    level = limit.level + max(1.0, settings.growth * limit.level)
+    return replace(limit, level=level, mode=Mode.TESTING, rounds=2, back=limit.level)
+
+
+def _judge(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    """A test that stays quiet for two round trips gives up the ceiling."""
+    if limit.rounds > 1:
+        return replace(limit, rounds=limit.rounds - 1)
+    return Limit(limit.level, ceiling=limit.ceiling, strikes=limit.strikes)
+
+
+def _return(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    """A test that found it full: that is where the ceiling is."""
+    back = replace(limit, level=limit.back, strikes=limit.strikes + 1, ceiling=limit.level)
+    return _rest(back, seen, settings, draw)
+
+
+def _surface(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    """The end of a dip."""
+    if limit.rounds > 1:
+        return replace(limit, rounds=limit.rounds - 1)
+    up = replace(limit, level=limit.back, mode=Mode.SEEKING, back=0.0)
+    return up if limit.ceiling == inf else _rest(up, seen, settings, draw)
+
+
+STEPS: Final[Mapping[tuple[Mode, Sign], Change]] = MappingProxyType(
+    {
+        (Mode.SEEKING, Sign.UNUSED): _stay,
+        (Mode.SEEKING, Sign.QUIET): _grow,
+        (Mode.SEEKING, Sign.FULL): _trim,
+        (Mode.SEEKING, Sign.CROWDED): _cut,
+        (Mode.SEEKING, Sign.LOST): _back_off,
+        (Mode.DRAINING, Sign.UNUSED): _drained,
+        (Mode.DRAINING, Sign.QUIET): _drained,
+        (Mode.DRAINING, Sign.FULL): _drained,
+        (Mode.DRAINING, Sign.CROWDED): _drained,
+        (Mode.DRAINING, Sign.LOST): _back_off,
+        (Mode.RESTING, Sign.UNUSED): _stay,
+        (Mode.RESTING, Sign.QUIET): _wait,
+        (Mode.RESTING, Sign.FULL): _trim,
+        (Mode.RESTING, Sign.CROWDED): _cut,
+        (Mode.RESTING, Sign.LOST): _back_off,
+        (Mode.TESTING, Sign.UNUSED): _stay,
+        (Mode.TESTING, Sign.QUIET): _judge,
+        (Mode.TESTING, Sign.FULL): _return,
+        (Mode.TESTING, Sign.CROWDED): _cut,
+        (Mode.TESTING, Sign.LOST): _back_off,
+        (Mode.DIPPING, Sign.UNUSED): _surface,
+        (Mode.DIPPING, Sign.QUIET): _surface,
+        (Mode.DIPPING, Sign.FULL): _surface,
+        (Mode.DIPPING, Sign.CROWDED): _surface,
+        (Mode.DIPPING, Sign.LOST): _back_off,
+    }
+)
+"""The whole rule: what each sign does in each mode."""

@@ -1,0 +1,116 @@
+"""A rate of starts, learned from a target that refuses by rate (429).
+
+Theory
+------
+A target with a rate limit of its own answers as quickly at its limit as below it: nothing of it shows in the
+latency, and the calls in flight say little. What it refuses is a *rate*, so a rate is what must be learned:
+the one at which calls succeeded when it refused. Starts are then paced below that rate, and probe upwards
+until it refuses again, slowly at first and ever faster, as TCP CUBIC does around the last loss (S. Ha, I.
+Rhee, L. Xu, "CUBIC", 2008; RFC 9438, section 4.2): most of the time is spent close to what was refused.
+
+States
+------
+=======  =================================================================================
+state    becomes
+=======  =================================================================================
+free     *paced* by a refusal
+paced    *free* when the rate has grown to twice what was last refused, and nothing refused
+=======  =================================================================================
+"""
+
+from dataclasses import dataclass, replace
+from math import cbrt, inf
+from typing import Final
+
+KEEP: Final = 0.9
+"""What a refusal leaves of the rate at which calls succeeded."""
+
+CURVE: Final = 0.0001
+"""How fast the cubic leaves its plateau: a part of the refused rate, per second cubed."""
+
+PLATEAU_AT: Final = cbrt((1.0 - KEEP) / CURVE)
+"""Seconds after a refusal at which the rate is again what was refused: 10."""
+
+MEASURE: Final = 1.0
+"""Seconds over which the rate of successes is taken."""
+
+BURST: Final = 0.05
+"""Seconds' worth of starts that may be saved up: a planner's round."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartRate:
+    """``refused``: starts a second at which the target last refused, or None while free. ``since``: when.
+    ``tokens``: starts saved up at ``at``. ``count`` successes since ``counting_from``; ``achieved``:
+    successes a second in the measure before."""
+
+    refused: float | None = None
+    since: float = 0.0
+    tokens: float = 0.0
+    at: float = 0.0
+    count: int = 0
+    counting_from: float = 0.0
+    achieved: float = 0.0
+
+
+def rate_at(rate: StartRate, now: float) -> float:
+    """Starts a second that are allowed at ``now``; infinite while free. Pure, O(1)."""
+    if rate.refused is None:
+        return inf
+    passed = max(0.0, now - rate.since)
+    beyond: float = passed - PLATEAU_AT
+    return rate.refused * (1.0 + CURVE * beyond * beyond * beyond)
+
+
+def succeeded(rate: StartRate, count: int, now: float) -> StartRate:
+    """The rate after ``count`` calls succeeded. Pure, O(1)."""
+    lasted = now - rate.counting_from
+    if 0.0 <= lasted < MEASURE:
+        return replace(rate, count=rate.count + count)
+    # a pause tells nothing of the rate: after a long one, the measure begins anew
+    achieved = (rate.count + count) / lasted if 0.0 < lasted < 2.0 * MEASURE else rate.achieved
+    return replace(rate, count=0, counting_from=now, achieved=achieved)
+
+
+def refused(rate: StartRate, now: float) -> StartRate:
+    """The rate after calls that were sent since the last refusal were refused. Pure, O(1)."""
+    lasted = now - rate.counting_from
+    lately = rate.count / lasted if lasted >= MEASURE / 2.0 else 0.0
+    seen = max(lately, rate.achieved) or rate.count / max(lasted, MEASURE / 10.0)
+    level = min(rate_at(rate, now), max(seen, 1.0 / 60.0))
+    return replace(rate, refused=level, since=now, tokens=0.0, at=now, count=0, counting_from=now)
+
+
+def relaxed(rate: StartRate, now: float) -> StartRate:
+    """The rate, free again if it has grown to twice what was refused. Pure, O(1)."""
+    if rate.refused is not None and rate_at(rate, now) > 2.0 * rate.refused:
+        return replace(rate, refused=None)
+    return rate
+
+
+def held(rate: StartRate, until: float) -> StartRate:
+    """The rate after a pause that was ordered, until ``until``: it neither grows nor saves up meanwhile, and
+    the pause is no measure of the target. Pure, O(1)."""
+    later = max(until, rate.since) if rate.refused is not None else rate.since
+    return replace(rate, since=later, at=max(until, rate.at), count=0, counting_from=until)
+
+
+def startable(rate: StartRate, now: float) -> float:
+    """Starts that are allowed now: a whole one is needed to start. Infinite while free. Pure, O(1)."""
+    if rate.refused is None:
+        return inf
+    here = rate_at(rate, now)
+    return min(max(1.0, here * BURST), rate.tokens + max(0.0, now - rate.at) * here)
+
+
+def started(rate: StartRate, count: int, now: float) -> StartRate:
+    """The rate after ``count`` starts. Pure, O(1)."""
+    if rate.refused is None:
+        return rate
+    return replace(rate, tokens=startable(rate, now) - count, at=max(now, rate.at))
+
+
+def next_start_at(rate: StartRate, now: float) -> float:
+    """When one more start is allowed. Pure, O(1)."""
+    short = 1.0 - startable(rate, now)
+    return now + short / rate_at(rate, now) if short > 0.0 else now

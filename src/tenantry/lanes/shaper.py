@@ -1,0 +1,382 @@
+"""The shaper of one lane: how much may be in flight to its target, stepped by what came back.
+
+Authority: the planner alone steps a shaper, from summaries that workers append when they settle; two workers
+never step one twice. The state is a value, kept with the lane (:mod:`tenantry.lanes.shaper_state` encodes
+it), so that a crash of anyone costs what was heard since it was last kept: at most a second.
+
+Pipeline: a target that says when to come back is obeyed, the breaker hears every ending that speaks about the
+target, then the window takes in what came back; once a round trip the window is read and the limit moves.
+
+Invariants: nothing starts before ``held_until``; an open breaker starts nothing, a half-open one a counted
+few; loss never raises the limit; what the message or this installation did wrong moves nothing.
+
+For a planner (all pure, O(1) or O(buckets))::
+
+    grant = permission(state, in_flight=n, now=now, settings=settings)
+    …start at most ``grant.starts``; if that is 0, not before ``grant.not_before``…
+    state = started(state, count, in_flight=n + count, now=now, settings=settings)
+    …each round, with all that was heard of the lane in it…
+    state = step(state, summary, Standing(n, now), settings, draw=draw)
+    …and step again at ``due_at(state, …)`` though nothing was heard.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import floor, isfinite
+from typing import Final
+
+from tenantry.algorithms import (
+    circuit_breaker,
+    concurrency_limit,
+    reference_latency,
+    sample_window,
+    start_rate,
+)
+from tenantry.algorithms.backoff import after_hint
+from tenantry.algorithms.circuit_breaker import Breaker, BreakerSettings, BreakerState
+from tenantry.algorithms.concurrency_limit import Limit, LimitSettings, Mode, Round
+from tenantry.algorithms.reference_latency import Reference
+from tenantry.algorithms.sample_window import EMPTY as NO_SKETCH
+from tenantry.algorithms.sample_window import Sketch, Window, merged, percentile, size
+from tenantry.algorithms.start_rate import StartRate
+from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.lanes.retry import LONGEST_HINT
+from tenantry.lanes.summary import Summary
+
+LOW: Final = 0.25
+"""The percentile that is compared: low, so that slow calls say nothing about queues."""
+
+GATHER: Final = 40
+"""Latencies that make a candidate for the reference: fewer would drag the minimum down by chance."""
+
+QUICKEST: Final[Seconds] = 0.001
+"""No round trip is taken for shorter."""
+
+NEVER: Final = Timestamp(0.0)
+"""Before anything that a store's clock can say."""
+
+LIMIT_SETTINGS: Final = LimitSettings()
+BREAKER_SETTINGS: Final = BreakerSettings()
+
+_LIMIT: Final = Limit()
+_REFERENCE: Final = Reference()
+_BREAKER: Final = Breaker()
+_RATE: Final = StartRate()
+
+
+class Held(StrEnum):
+    """Why a lane starts nothing although it is below its limit: public, in the API and in metrics."""
+
+    BREAKER = "breaker"
+    RETRY_AFTER = "retry_after"
+    PACING = "pacing"
+
+
+@dataclass(frozen=True, slots=True)
+class ShaperSettings:
+    """``timeout_for``: the longest that a call may last, in seconds. ``probe_every``: seconds between two
+    dips that measure the reference. ``lease_for``: beyond the timeout, until a breaker's probe is given up.
+    ``ceiling``: the operator's, >= 1, or None."""
+
+    limit: LimitSettings = LIMIT_SETTINGS
+    breaker: BreakerSettings = BREAKER_SETTINGS
+    timeout_for: Seconds = 15.0
+    probe_every: Seconds = 30.0
+    lease_for: Seconds = 5.0
+    ceiling: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShaperState:
+    """All that is known of a lane's target. Instants are the store's (law K4).
+
+    ``latency``: what a call took in the last round trip, seconds. ``gathered``: latencies towards a candidate
+    for the reference. ``sent_before``: calls sent in the three windows before this one. ``cut_at``: when the
+    limit was last cut. ``ended_at``: when a call last came back. ``held_until``: by the target's
+    ``Retry-After``.
+    """
+
+    window: Window
+    limit: Limit = _LIMIT
+    reference: Reference = _REFERENCE
+    breaker: Breaker = _BREAKER
+    rate: StartRate = _RATE
+    latency: Seconds = 0.0
+    gathered: Sketch = NO_SKETCH
+    sent_before: tuple[int, int, int] = (0, 0, 0)
+    cut_at: Timestamp = NEVER
+    ended_at: Timestamp = NEVER
+    held_until: Timestamp = NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """``in_flight``: jobs of the lane that live claims hold (law K3), at ``now``."""
+
+    in_flight: int
+    now: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """``starts``: how many may start now, >= 0. Where it is 0 for another reason than that the limit is used,
+    ``held`` is the reason and ``not_before`` its end, if nothing more is heard."""
+
+    starts: int
+    not_before: Timestamp | None = None
+    held: Held | None = None
+
+
+def opened(now: Timestamp, *, seed: ShaperState | None = None) -> ShaperState:
+    """A new lane's shaper, which starts at 1; or, from the last run's state, at what was learned then. Pure.
+
+    What was in flight when the seed was kept is unknown: its window is not carried over.
+    """
+    window = sample_window.opened(now, 0)
+    if seed is None:
+        return ShaperState(window)
+    rate = replace(seed.rate, count=0, counting_from=now)
+    return replace(seed, window=window, rate=rate, sent_before=(0, 0, 0), gathered=NO_SKETCH)
+
+
+def permission(state: ShaperState, *, in_flight: int, now: Timestamp, settings: ShaperSettings) -> Permission:
+    """What may start now. Pure, O(probes)."""
+    if state.held_until > now:
+        return Permission(0, state.held_until, Held.RETRY_AFTER)
+    probes = circuit_breaker.admitted(state.breaker, settings.breaker, now=now)
+    if probes is not None:
+        return _by_breaker(state, probes, in_flight=in_flight, now=now, settings=settings)
+    room = permits(state, settings) - in_flight
+    if room <= 0:
+        return Permission(0)
+    return _paced(state, room, now)
+
+
+def permits(state: ShaperState, settings: ShaperSettings) -> int:
+    """How many may be in flight while the breaker is closed: the limit, >= 1, and the operator's ceiling."""
+    found = state.limit.permits
+    return found if settings.ceiling is None else max(1, min(found, settings.ceiling))
+
+
+def started(
+    state: ShaperState, count: int, *, in_flight: int, now: Timestamp, settings: ShaperSettings
+) -> ShaperState:
+    """The state after ``count`` calls started; ``in_flight`` with them. Pure, O(probes)."""
+    window = state.window
+    window = replace(window, sent=window.sent + count, most=max(window.most, in_flight))
+    until = now + settings.timeout_for + settings.lease_for
+    return replace(
+        state,
+        window=window,
+        breaker=circuit_breaker.probing(state.breaker, count, until=until, now=now),
+        rate=start_rate.started(state.rate, count, now),
+    )
+
+
+def step(
+    state: ShaperState, summary: Summary, standing: Standing, settings: ShaperSettings, *, draw: float
+) -> ShaperState:
+    """The state after what was heard, which may be :data:`~tenantry.lanes.summary.EMPTY`. ``draw`` is uniform
+    in [0, 1]. Pure, O(buckets)."""
+    state = _obeyed(state, summary, standing.now, draw)
+    before = state.breaker.state
+    state = _judged(state, summary, standing, settings, draw=draw)
+    if state.breaker.state is not BreakerState.CLOSED:
+        return state
+    if before is not BreakerState.CLOSED:
+        return _reopened(state, standing)
+    state = _taken_in(state, summary, standing.now)
+    if not sample_window.is_due(
+        state.window, round_trip=round_trip(state), enough=_enough(state), now=standing.now
+    ):
+        return state
+    return _turned(state, standing, settings, draw=draw)
+
+
+def due_at(state: ShaperState, *, in_flight: int, settings: ShaperSettings) -> Timestamp | None:
+    """When :func:`step` is worth calling though nothing was heard; None: only when something is. Pure."""
+    if state.breaker.state is BreakerState.OPEN:
+        at = circuit_breaker.frees_at(
+            state.breaker, in_flight=in_flight, timeout_for=settings.timeout_for, now=state.breaker.since
+        )
+        return Timestamp(at)
+    if not in_flight:
+        return None
+    return Timestamp(state.window.opened_at + sample_window.PATIENCE * round_trip(state))
+
+
+def round_trip(state: ShaperState) -> Seconds:
+    """What a call takes now, at least a millisecond; before anything came back, 100 ms. Pure."""
+    return max(QUICKEST, state.latency or 0.1)
+
+
+def reference_of(state: ShaperState) -> Seconds | None:
+    """The reference latency; while too little was measured, what there is. Pure, O(buckets)."""
+    known = state.reference.latency
+    return percentile(state.gathered, LOW) if known is None else known
+
+
+def _by_breaker(
+    state: ShaperState, probes: int, *, in_flight: int, now: Timestamp, settings: ShaperSettings
+) -> Permission:
+    if probes:
+        return Permission(probes)
+    at = circuit_breaker.frees_at(
+        state.breaker, in_flight=in_flight, timeout_for=settings.timeout_for, now=now
+    )
+    return Permission(0, Timestamp(max(at, now)), Held.BREAKER)
+
+
+def _paced(state: ShaperState, room: int, now: Timestamp) -> Permission:
+    """Below 1 in flight starts wait for the end before; below a rate, for their turn."""
+    pause = concurrency_limit.pause_for(state.limit.level, max(round_trip(state), 0.1))
+    if now < state.ended_at + pause:
+        return Permission(0, Timestamp(state.ended_at + pause), Held.PACING)
+    allowed = start_rate.startable(state.rate, now)
+    if not isfinite(allowed):
+        return Permission(room)
+    if allowed >= 1.0 - 1e-9:
+        return Permission(min(room, floor(allowed + 1e-9)))
+    return Permission(0, Timestamp(start_rate.next_start_at(state.rate, now)), Held.PACING)
+
+
+def _obeyed(state: ShaperState, summary: Summary, now: Timestamp, draw: float) -> ShaperState:
+    """A target's ``Retry-After`` holds the lane: never early, and spread."""
+    if not summary.retry_after:
+        return state
+    until = now + after_hint(summary.retry_after, draw, cap=LONGEST_HINT)
+    if until <= state.held_until:
+        return state
+    return replace(state, held_until=Timestamp(until))
+
+
+def _judged(
+    state: ShaperState, summary: Summary, standing: Standing, settings: ShaperSettings, *, draw: float
+) -> ShaperState:
+    """The breaker after every ending. A lane of few calls in flight need not see as many fail in a row."""
+    now = standing.now
+    few = max(2, min(settings.breaker.consecutive, state.limit.permits))
+    rules = (
+        settings.breaker
+        if few == settings.breaker.consecutive
+        else replace(settings.breaker, consecutive=few)
+    )
+    breaker = state.breaker
+    if summary.runs.calls:
+        breaker = circuit_breaker.heard(breaker, summary.runs, rules, now=now, draw=draw)
+    breaker = circuit_breaker.given_back(breaker, summary.ignored)
+    breaker = circuit_breaker.cooled(
+        breaker, in_flight=standing.in_flight, timeout_for=settings.timeout_for, now=now
+    )
+    if breaker is state.breaker:
+        return state
+    outage = state.breaker.state is BreakerState.CLOSED is not breaker.state
+    limit = concurrency_limit.fallen(state.limit, settings.limit) if outage else state.limit
+    return replace(state, breaker=breaker, limit=limit)
+
+
+def _reopened(state: ShaperState, standing: Standing) -> ShaperState:
+    """The breaker closed: from small again, with what is known of the latency."""
+    return replace(
+        state,
+        limit=concurrency_limit.restarted(state.limit),
+        window=sample_window.opened(standing.now, standing.in_flight),
+        sent_before=(0, 0, 0),
+        cut_at=standing.now,
+        latency=state.reference.latency or state.latency,
+    )
+
+
+def _taken_in(state: ShaperState, summary: Summary, now: Timestamp) -> ShaperState:
+    """The window with what came back. Calls that were sent before the last cut were lost to what was cut."""
+    if not summary.ended:
+        return state
+    window, since = state.window, now - state.cut_at
+    lost = _within(summary.lost, since)
+    rate = start_rate.succeeded(state.rate, summary.succeeded, now) if summary.succeeded else state.rate
+    if _within(summary.limited, now - max(rate.since, state.cut_at)):
+        rate = start_rate.refused(rate, now)
+    if state.held_until > now:
+        rate = start_rate.held(rate, state.held_until)
+    window = replace(
+        window,
+        succeeded=window.succeeded + summary.succeeded,
+        lost=window.lost + lost,
+        latency=merged(window.latency, summary.latency),
+    )
+    latency = state.latency if summary.succeeded or not lost else max(state.latency, summary.longest)
+    return replace(state, window=window, rate=rate, ended_at=now, latency=latency)
+
+
+def _turned(state: ShaperState, standing: Standing, settings: ShaperSettings, *, draw: float) -> ShaperState:
+    """A round trip has passed: read the window, move the limit, open the next window."""
+    window, now = state.window, standing.now
+    gathered = merged(state.gathered, window.latency)
+    state = replace(state, gathered=gathered)
+    stuck = max(0, standing.in_flight - window.sent - sum(state.sent_before))
+    low, reference = percentile(window.latency, LOW, above=stuck), reference_of(state)
+    ratio = low / reference if low is not None and reference else None
+    seen = Round(ratio, window.succeeded, window.lost, window.most, standing.in_flight, stuck)
+    limit = concurrency_limit.step(state.limit, seen, settings.limit, draw=draw)
+    cut = limit.mode is Mode.DRAINING and limit is not state.limit
+    state = _referred(state, low, settings, now=now, draw=draw)
+    return replace(
+        state,
+        limit=_dipping(state, limit, settings, now),
+        window=sample_window.opened(now, standing.in_flight),
+        sent_before=(window.sent, *state.sent_before[:2]),
+        latency=percentile(window.latency, 0.5, above=stuck) or state.latency,
+        cut_at=now if cut else state.cut_at,
+        rate=start_rate.relaxed(state.rate, now),
+    )
+
+
+def _dipping(state: ShaperState, limit: Limit, settings: ShaperSettings, now: Timestamp) -> Limit:
+    """Dip when the reference is due to be measured again."""
+    if state.limit.mode is Mode.DIPPING or now < state.reference.probe_at or not state.reference.latency:
+        return limit
+    return concurrency_limit.dipped(limit, settings.limit)
+
+
+def _referred(
+    state: ShaperState, low: Seconds | None, settings: ShaperSettings, *, now: Timestamp, draw: float
+) -> ShaperState:
+    """The reference after this window: by what was gathered, or by the end of a dip."""
+    reference, limit = state.reference, state.limit
+    lowest = limit.permits == 1 or (limit.mode is Mode.DIPPING and limit.rounds == 1)
+    if low is not None and lowest and reference.latency is not None and low > reference.latency:
+        reference = reference_latency.measured(reference, low, probe=True, now=now)
+    enough = size(state.gathered) >= GATHER
+    if enough and (candidate := percentile(state.gathered, LOW)) is not None:
+        reference = reference_latency.measured(reference, candidate, probe=False, now=now)
+    dipped = limit.mode is Mode.DIPPING or not reference.probe_at or limit.permits < 2
+    if reference.latency is not None and now >= reference.probe_at and dipped:
+        reference = reference_latency.scheduled(reference, every=settings.probe_every, draw=draw, now=now)
+    return replace(state, reference=reference, gathered=NO_SKETCH if enough else state.gathered)
+
+
+def _enough(state: ShaperState) -> int:
+    return max(1, min(10, state.limit.permits // 2))
+
+
+def _within(found: Sketch, since: Seconds) -> int:
+    """How many took less than ``since`` seconds, give or take a bucket."""
+    last = sample_window.bucket_of(since * sample_window.GROWTH) if since > 0.0 else -1
+    return sum(count for bucket, count in found if bucket <= last)
+
+
+__all__ = [
+    "Held",
+    "Permission",
+    "ShaperSettings",
+    "ShaperState",
+    "Standing",
+    "due_at",
+    "opened",
+    "permission",
+    "permits",
+    "reference_of",
+    "round_trip",
+    "started",
+    "step",
+]
