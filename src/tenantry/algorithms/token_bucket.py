@@ -89,3 +89,40 @@ def give_back(bucket: Bucket, rate: Rate, cost: float, now: Instant) -> Bucket:
 def is_full(bucket: Bucket, rate: Rate, now: Instant) -> bool:
     """Whether it tells nothing that a new bucket would not. Pure, O(1)."""
     return refilled(bucket, rate, now).tokens >= rate.capacity
+
+
+# The same bucket as one number: the instant at which it will be full. It holds ``capacity - (full_at - now) *
+# base`` tokens, nothing is written to refill it, and a full one is any number that has passed. Source: the
+# virtual scheduling form of ITU-T I.371's generic cell rate algorithm.
+
+
+def tokens_at(full_at: Instant, rate: Rate, now: Instant) -> float:
+    """How much a bucket that will be full at ``full_at`` holds; negative while it owes. Pure, O(1)."""
+    return rate.capacity - max(0.0, full_at - now) * rate.base
+
+
+def until_passes(full_at: Instant, rate: Rate, cost: float, now: Instant) -> Seconds:
+    """The seconds after which ``cost`` > 0 passes for a lone caller; up to :data:`SLACK`, it passes now.
+    Infinite for more than the capacity. Pure, O(1)."""
+    if cost > rate.capacity:
+        return float("inf")
+    return max(full_at, now) + cost / rate.base - now - rate.capacity / rate.base
+
+
+def charged(full_at: Instant, rate: Rate, cost: float, now: Instant) -> Instant:
+    """When a bucket will be full after ``cost`` has been taken, whether it was there or not. Pure, O(1)."""
+    return Instant(max(full_at, now) + cost / rate.base)
+
+
+def rescaled(full_at: Instant, old: Rate, new: Rate, now: Instant) -> Instant:
+    """When it will be full under another rate: what it lacks stays lacking, up to the new capacity, so that
+    a change neither fills a bucket nor makes it owe. Pure, O(1)."""
+    lacking = max(0.0, full_at - now) * old.base
+    return Instant(now + min(lacking, new.capacity) / new.base)
+
+
+def carried(full_at: Instant, old: Rate, new: Rate, now: Instant) -> Instant:
+    """When it will be full under another rate that keeps its tokens, up to the new capacity: a part of a
+    whole that grows or shrinks this way never adds a token to the whole. Pure, O(1)."""
+    kept = min(tokens_at(full_at, old, now), new.capacity)
+    return Instant(now + (new.capacity - kept) / new.base)

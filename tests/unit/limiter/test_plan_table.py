@@ -1,0 +1,56 @@
+"""The table of plans answers as a dict would, in less memory."""
+
+import threading
+import tracemalloc
+
+import pytest
+
+from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.tenant import TenantId
+from tenantry.limiter import Limit, Plan, Plans
+
+GOLD, SILVER = Plan(Limit(100, 900)), Plan(Limit(10))
+
+
+def test_it_answers_as_a_dict_would_through_growth_changes_and_removals() -> None:
+    plans, oracle = Plans(), {}
+    for step in range(6_000):
+        tenant = f"t-{step * 7919 % 4001}"
+        plan = (GOLD, SILVER, None)[step % 3]
+        plans.put(tenant, plan)
+        oracle[tenant] = plan
+    for number in range(4_500):
+        tenant = f"t-{number}"
+        assert plans.plan_of(TenantId(tenant)) == oracle.get(tenant)
+
+
+def test_a_reader_beside_a_writer_finds_every_plan_that_was_there_before() -> None:
+    plans = Plans((f"old-{n}", GOLD) for n in range(700))
+    missed: list[str] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            missed.extend(f"old-{n}" for n in range(700) if plans.plan_of(TenantId(f"old-{n}")) is not GOLD)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(20_000):
+        plans.put(f"new-{number}", SILVER)
+    done.set()
+    reader.join()
+    assert missed == []
+
+
+def test_a_tenant_costs_less_than_the_document_s_64_bytes() -> None:
+    tracemalloc.start()
+    plans = Plans((f"tenant-{n}", GOLD) for n in range(100_000))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(plans) == 100_000
+    assert size / 100_000 < 64
+
+
+def test_an_id_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="tenant"):
+        Plans([("no tenant", GOLD)])
