@@ -230,7 +230,7 @@ async def test_lag_names_the_tenant_who_has_it(broker: Broker) -> None:
     assert (lag.tenants[0].oldest_for or 0.0) > 1e9
 
 
-async def test_across_a_widening_the_new_partition_waits_for_the_old_one(timed_broker: Broker) -> None:
+async def test_across_a_widening_the_new_partition_waits_for_the_old_one(broker: Broker) -> None:
     from tenantry.brokers.kafka import gates_of
     from tenantry.brokers.kafka.events import GatePassed
 
@@ -241,8 +241,8 @@ async def test_across_a_widening_the_new_partition_waits_for_the_old_one(timed_b
         for n in range(100)
         if placement.partition_for("hot", f"e{n}", AT) != placement.partition_for("hot", f"e{n}", widened)
     )
-    topic = timed_broker.topic(2)
-    client = timed_broker.producer()
+    topic = broker.topic(2)
+    client = broker.producer()
     placed = PlacedProducer(client, topic, placement)
     for number in range(20):
         placed.produce(b"%d" % number, tenant="hot", entity=entity, at=AT + 90 + number)
@@ -256,7 +256,7 @@ async def test_across_a_widening_the_new_partition_waits_for_the_old_one(timed_b
 
     settings = ConsumerSettings(commit_every=0.05, report_every=0.05)
     handling = Handling(handle, gates=gates_of(placement))
-    async with Running(timed_broker.source(topic), watched, handling, settings) as consumer:
+    async with Running(broker.source(topic), watched, handling, settings) as consumer:
         await watched.until(lambda: sum(each.unfinished for each in consumer.lag()) == 20)
         assert not watched.handled
         seen_new.set()

@@ -15,8 +15,11 @@ PLACEMENT = Placement(Layout(PARTITIONS, spreads={"hot": 4}))
 TENANTS = ("hot", "a", "b")
 
 
-async def test_kill_minus_nine_repeats_some_events_and_loses_none(broker: Broker, tmp_path: Path) -> None:
-    topic, log = broker.topic(PARTITIONS), tmp_path / "handled"
+async def test_kill_minus_nine_repeats_some_events_and_loses_none(
+    watchful_broker: Broker, tmp_path: Path
+) -> None:
+    broker, log = watchful_broker, tmp_path / "handled"
+    topic = broker.topic(PARTITIONS)
     log.touch()
     client = broker.producer()
     placed = PlacedProducer(client, topic, PLACEMENT)
