@@ -81,6 +81,26 @@ async def test_a_cancelled_handle_withdraws_what_waits_and_cancels_what_runs() -
     assert executor.stats().running == 0
 
 
+async def test_a_handle_cancelled_in_the_moment_that_its_slot_falls_free_keeps_no_slot() -> None:
+    release, ran = asyncio.Event(), []
+
+    async def never() -> None:
+        ran.append(1)
+
+    async with asyncio.timeout(30), FairExecutor(slots=1) as executor:
+        executor.submit("a", release.wait)
+        waiting = executor.submit("a", never)
+        assert not isinstance(waiting, Refusal)
+        await asyncio.sleep(0)
+        release.set()  # the running one ends, and starts the waiting one, before the cancellation is heard
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await asyncio.sleep(0)
+        assert await executor.run("b", answer, 3) == 3
+    assert ran == []
+    assert executor.stats().running == 0
+
+
 async def test_a_function_in_a_thread_keeps_its_slot_until_it_ends_though_its_handle_was_cancelled() -> None:
     started, release = threading.Event(), threading.Event()
 

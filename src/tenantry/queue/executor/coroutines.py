@@ -34,6 +34,7 @@ class _Call:
     call: Callable[[], Any]
     handle: "asyncio.Future[Any]"
     task: "asyncio.Task[None] | None" = None
+    begun: bool = False
 
 
 class FairExecutor:
@@ -173,6 +174,7 @@ class FairExecutor:
 
     async def _work(self, entry: Entry[_Call]) -> None:
         handle = entry.item.handle
+        entry.item.begun = True
         try:
             result = await self._call(entry.item.call)
         except asyncio.CancelledError:
@@ -184,9 +186,13 @@ class FairExecutor:
             if not handle.done():
                 handle.set_result(result)
         finally:
-            self._core.end(entry, self._clock.monotonic())
-            self._pump()
-            self._drained.set()
+            self._free(entry)
+
+    def _free(self, entry: Entry[_Call]) -> None:
+        """Its slot may be given to another."""
+        self._core.end(entry, self._clock.monotonic())
+        self._pump()
+        self._drained.set()
 
     async def _call(self, call: Callable[[], Any]) -> Any:
         if _is_async(call):
@@ -205,6 +211,8 @@ class FairExecutor:
             self._drained.set()
         elif entry.item.task is not None and _is_async(entry.item.call):
             entry.item.task.cancel()
+            if not entry.item.begun:  # then it never runs a step, not even its end
+                self._free(entry)
 
     async def _wait_for_room(self, tenant: TenantId) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
