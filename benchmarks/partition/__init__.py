@@ -1,4 +1,5 @@
-"""Partitions beside uhashring, clandestined, Kafka's murmur2 partitioner, and the document's own code.
+"""Partitions beside uhashring, clandestined, Kafka's murmur2 partitioner, and the document's own code;
+and the consumer that is fair inside one, beside two that are not (:mod:`benchmarks.partition.slow`).
 
 Each figure is taken in a process of its own; the systems take turns. What they are:
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from benchmarks.context import Context
 from benchmarks.figures import OURS, Goal, Measured
 from benchmarks.fleet import RunnerFailed
+from benchmarks.partition.slow import slow_tenant
 from benchmarks.systems import PEERS_PYTHON
 
 SCRIPT = Path(__file__).parents[1] / "peers" / "partition_run.py"
@@ -29,7 +31,7 @@ PEERS = (RING, CLAN, MURMUR)
 
 async def run(context: Context) -> None:
     """Every cell, one after the other. One that fails is told and keeps no other from its figures."""
-    for cell in (speed, crowds, balance, movement):
+    for cell in (speed, crowds, balance, movement, slow_tenant):
         if context.wanted(cell.__name__):
             try:
                 await cell(context)

@@ -1,8 +1,8 @@
 """A Kafka to test on, producers, and a consumer whose handling can be watched.
 
 ``KAFKA_BOOTSTRAP`` names a real one. Otherwise: noida-db or Tansu, brokers of a process of their own, or
-librdkafka's mock cluster inside this one. A topic and a group are made anew for every test. Without the clients
-whatever imports this is skipped; in CI, where they are promised, that is a failure.
+librdkafka's mock cluster inside this one. A topic and a group are made anew for every test. Without the
+clients whatever imports this is skipped; in CI, where they are promised, that is a failure.
 """
 
 import asyncio

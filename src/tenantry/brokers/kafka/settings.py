@@ -18,8 +18,12 @@ from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.queue.executor import Settings as ExecutorSettings
 from tenantry.queue.executor import TierLookup
 
-EQUAL = Tier(TierName("equal"))
-"""For those who name no tiers: equal shares, no cap."""
+EQUAL = Tier(TierName("equal"), cap=0.5)
+"""For those who name no tiers: equal shares, and nobody holds more than half of the slots.
+
+Handlers are not interrupted: without a cap a tenant with slow ones takes every slot that falls free, and the
+others wait for one of those to end.
+"""
 
 
 @dataclass(frozen=True, slots=True)
