@@ -14,6 +14,7 @@ from typing import Any, Literal, TextIO, cast
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
+from tenantry.brokers.kafka import events as kafka
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.events import Event
 from tenantry.queue import events as queue
@@ -51,6 +52,16 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         http.RequestServed: "debug",
         http.CredentialRefused: "info",
         http.RequestFailed: "error",
+        kafka.PartitionsAssigned: "info",
+        kafka.PartitionsRevoked: "info",
+        kafka.PartitionsPaused: "debug",
+        kafka.PartitionsResumed: "debug",
+        kafka.OffsetsCommitted: "debug",
+        kafka.BrokerComplained: "warning",
+        kafka.RecordFailed: "warning",
+        kafka.GatePassed: "info",
+        kafka.ReorderWindowOver: "warning",
+        kafka.LagMeasured: "debug",
     }
 )
 """How loud each event is. Debug for those whose number grows with the load: metrics count them."""

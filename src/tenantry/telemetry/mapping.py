@@ -10,6 +10,7 @@ from tenantry.lanes.outcome import CAUSES
 from tenantry.queue import events as queue
 from tenantry.queue.model import Ending, JobClass
 from tenantry.telemetry import http_events as http
+from tenantry.telemetry import kafka
 from tenantry.telemetry.meters import OTHER, Meters
 
 H = TypeVar("H", bound=Callable[..., None])
@@ -175,6 +176,9 @@ def _credential_refused(meters: Meters, event: http.CredentialRefused) -> None:
 def _failed(meters: Meters, event: http.RequestFailed) -> None:
     meters.count("http_faults_total", 1, event.route)
 
+
+for _event, _handler in kafka.HANDLERS.items():
+    _maps(_event)(_handler)
 
 HANDLERS: Mapping[type[Event], Handler] = MappingProxyType(_HANDLERS)
 """Events that move a metric. The others are for logs alone."""

@@ -85,6 +85,35 @@ METRICS: tuple[Metric, ...] = (
         "http_credentials_refused_total", "Requests without a credential that is good, by reason", ("reason",)
     ),
     Metric("http_faults_total", "Requests answered 500: each is a fault of ours", ("route",)),
+    Metric("kafka_records_unfinished", "Records taken and not finished", ("topic", "partition")),
+    Metric(
+        "kafka_records_unfetched",
+        "Records above the last taken, whose tenants are not yet known",
+        ("topic", "partition"),
+    ),
+    Metric(
+        "kafka_records_unfinished_of_one",
+        "Unfinished records of the tenant that has most there: near the whole, the lag is one tenant's",
+        ("topic", "partition"),
+    ),
+    Metric(
+        "kafka_oldest_age_seconds",
+        "Age of the oldest unfinished record, by the record's own time",
+        ("topic", "partition"),
+    ),
+    Metric("kafka_partition_paused", "1 while a bound keeps it from being fetched", ("topic", "partition")),
+    Metric("kafka_pauses_total", "Times that a bound kept a partition from being fetched", ("topic",)),
+    Metric("kafka_partitions_assigned_total", "Partitions that the group gave", ("topic",)),
+    Metric("kafka_partitions_lost_total", "Partitions taken away without a chance to commit", ("topic",)),
+    Metric("kafka_records_dropped_total", "Unfinished records that went to a partition's next owner"),
+    Metric("kafka_commits_total", "Commits that the broker has"),
+    Metric("kafka_complaints_total", "Faults that the client gets over, by their Kafka name", ("code",)),
+    Metric("kafka_records_failed_total", "Records whose attempts all failed, or nobody's", ("topic",)),
+    Metric("kafka_gates_passed_total", "Earlier partitions that were finished in time", ("topic",)),
+    Metric("kafka_reorder_windows_over_total", "Earlier partitions that were not", ("topic",)),
+    Metric(
+        "kafka_records_released_early_total", "Records that went on though they might overtake", ("topic",)
+    ),
 )
 """Every metric, less the prefix ``tenantry_``."""
 
@@ -93,6 +122,15 @@ TENANT_METRICS: tuple[Metric, ...] = (
     Metric("tenant_jobs_refused_total", "Jobs refused at submit, by tenant", ("tenant", "rule")),
     Metric("tenant_attempts_total", "Attempts that ended, by tenant", ("tenant", "ending")),
     Metric("tenant_busy_seconds_total", "Slot-seconds used, by tenant", ("tenant",)),
+    Metric(
+        "tenant_kafka_records_unfinished", "Records taken and not finished, by tenant", ("tenant", "topic")
+    ),
+    Metric(
+        "tenant_kafka_oldest_age_seconds",
+        "Age of a tenant's oldest unfinished record, by the record's own time",
+        ("tenant", "topic"),
+    ),
+    Metric("tenant_kafka_records_failed_total", "Records whose attempts all failed, by tenant", ("tenant",)),
 )
 """Only with ``per_tenant=True``."""
 
@@ -150,9 +188,10 @@ class Meters:
     def count_tenant(self, name: str, tenant: TenantId, amount: float, *labels: str) -> None:
         """Count under the tenant's own name, or under ``other`` once the names are used up."""
         if self.per_tenant and amount > 0:
-            self.count(name, amount, self._named(tenant), *labels)
+            self.count(name, amount, self.named(tenant), *labels)
 
-    def _named(self, tenant: TenantId) -> str:
+    def named(self, tenant: TenantId) -> str:
+        """The label of ``tenant``: its own name, or ``other`` once the names are used up."""
         if tenant not in self._tenants and len(self._tenants) >= self._most_tenants:
             return OTHER
         self._tenants.add(tenant)

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tenantry.brokers.kafka import PartitionLag, Spot, TenantLag
+from tenantry.brokers.kafka import events as kafka
 from tenantry.kernel.events import Event
+from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.kernel.verdict import Rule
 from tenantry.lanes.outcome import CAUSES
@@ -21,6 +24,7 @@ from tenantry.telemetry.prometheus import Metrics
 
 ACME, GOLD, NODE = TenantId("acme"), TierName("gold"), NodeId("n1")
 LIVE = JobClass.LIVE
+SPOT = Spot("orders", 3)
 
 
 def end(ending: Ending, error_class: str = "", tenant: TenantId = ACME) -> queue.JobEnd:
@@ -56,7 +60,23 @@ def one_of_each() -> list[Event]:
         http.RequestFailed("urn:uuid:1", "/v1/jobs", "ValueError", "trace"),
         queue.PlannerLeft("n1", 3),
         queue.PlannerLost("n1", 3, "the term ended"),
+        kafka.PartitionsAssigned((SPOT,)),
+        kafka.PartitionsPaused((SPOT,)),
+        kafka.PartitionsResumed((SPOT,)),
+        kafka.OffsetsCommitted(((SPOT, 7),)),
+        kafka.BrokerComplained("_TRANSPORT", "fetch"),
+        kafka.RecordFailed(SPOT, 5, ACME, "ValueError"),
+        kafka.GatePassed(SPOT, Timestamp(1.0), 2),
+        kafka.ReorderWindowOver(SPOT, Timestamp(1.0), 4),
+        lag((ACME, 6, 12.0)),
+        kafka.PartitionsRevoked((SPOT,), 3, lost=True),
     ]
+
+
+def lag(*tenants: tuple[str, int, float], spot: Spot = SPOT) -> kafka.LagMeasured:
+    """One measurement of one paused partition, 9 records unfetched."""
+    each = tuple(TenantLag(spot, TenantId(name), count, age) for name, count, age in tenants)
+    return kafka.LagMeasured((PartitionLag(spot, sum(t.unfinished for t in each), 9, True, each),))
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -140,6 +160,29 @@ def test_tenants_as_labels_are_bounded_and_the_rest_is_other() -> None:
     found = told(*happened, per_tenant=True, most_tenants=3)
     by_tenant = {key[1]: value for key, value in found.items() if key[0] == "tenant_jobs_accepted_total"}
     assert by_tenant == {"t0": 2, "t1": 1, "t2": 1, "other": 8}
+
+
+def test_lag_is_shown_by_partition_and_goes_with_the_partition() -> None:
+    measured = lag(("acme", 6, 12.0), ("small", 1, 30.0))
+    found = told(measured)
+    assert found["kafka_records_unfinished", "3", "orders"] == 7
+    assert found["kafka_records_unfetched", "3", "orders"] == 9
+    assert found["kafka_records_unfinished_of_one", "3", "orders"] == 6
+    assert found["kafka_oldest_age_seconds", "3", "orders"] == 30
+    assert found["kafka_partition_paused", "3", "orders"] == 1
+    for later in (kafka.LagMeasured(()), kafka.PartitionsRevoked((SPOT,), 0, lost=False)):
+        assert not any("orders" in key for key in told(measured, later))  # type: ignore[operator]
+
+
+def test_lag_by_tenant_is_summed_over_partitions_and_bounded_with_the_largest_named() -> None:
+    tenants = [(f"t{n:03}", n, float(n)) for n in range(1, 200)]
+    one, other = lag(*tenants), lag(("t199", 1, 500.0), spot=Spot("orders", 4))
+    both = kafka.LagMeasured(one.partitions + other.partitions)
+    found = told(both, per_tenant=True, most_tenants=2)
+    shown = {key[1]: value for key, value in found.items() if key[0] == "tenant_kafka_records_unfinished"}  # type: ignore[index]
+    assert shown == {"t199": 200, "t198": 198, "other": sum(range(1, 198))}
+    assert found["tenant_kafka_oldest_age_seconds", "t199", "orders"] == 500
+    assert "acme" not in repr(told(lag(("acme", 6, 12.0))))
 
 
 def test_an_event_nobody_knows_is_let_pass() -> None:
