@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from kafka_world import Broker, Running, Watched
 
 from tenantry.brokers.kafka import ConsumerSettings, Handling, Message, entity_key
@@ -35,6 +36,34 @@ async def test_a_tenant_whose_handler_never_ends_delays_no_other_of_its_partitio
     for tenant in ("a", "b"):
         for first in range(5):
             assert watched.values(tenant, f"e{first}") == list(range(first, 50, 5))
+
+
+@pytest.mark.parametrize("hanging", [0, 200])
+async def test_beside_a_tenant_that_hangs_the_others_start_at_once_as_on_an_idle_partition(
+    broker: Broker, hanging: int
+) -> None:
+    """In each of 20 rounds four others have a record each, and none of the four ends before all run: so none
+    waits for a slot. With the default tier the one that hangs holds four of the eight slots and no more."""
+    topic, client, watched = broker.topic(1), broker.producer(), Watched()
+    for number in range(hanging):
+        client.produce(topic, b"", entity_key("slow", f"e{number}"), partition=0)
+    together = asyncio.Barrier(4)
+
+    async def handle(message: Message) -> None:
+        if message.tenant == "slow":
+            await asyncio.Event().wait()
+        await together.wait()
+        watched.note(message)
+
+    settings = ConsumerSettings(slots=8, finish_within=0.0)
+    async with Running(broker.source(topic), watched, Handling(handle), settings) as consumer:
+        await watched.until(lambda: bool(watched.owned()))
+        for done in range(0, 80, 4):
+            for tenant in ("a", "b", "c", "d"):
+                client.produce(topic, b"", entity_key(tenant, "e"), partition=0)
+            client.flush(30)
+            await watched.until(lambda done=done: len(watched.handled) == done + 4)
+        assert sum(each.unfinished for each in consumer.lag()) == hanging
 
 
 async def test_others_wait_for_at_most_their_share_of_what_a_backlogged_tenant_ends(broker: Broker) -> None:

@@ -89,6 +89,18 @@ def test_the_bound_over_all_pauses_every_partition() -> None:
     assert sorted(pause) == [SPOT, OTHER]
 
 
+def test_the_bound_over_all_pauses_no_partition_that_a_gate_waits_for_but_its_own_bound_does() -> None:
+    backlog = held(Limits(records=2, records_per_partition=3))
+    for offset in range(2):
+        backlog.accept(record(offset), A)
+    assert backlog.steer({OTHER}) == ([SPOT], [])
+    for offset in range(3):
+        assert backlog.room().records == 1
+        backlog.accept(record(offset, OTHER), B)
+    assert backlog.steer({OTHER}) == ([OTHER], [])
+    assert backlog.steer() == ([], [])
+
+
 def test_bytes_are_bounded_too_and_a_fetch_never_has_room_for_more_than_is_left() -> None:
     backlog = held(Limits(bytes_per_partition=1_000, records_per_partition=10))
     assert backlog.room() == (10, 1_000)

@@ -5,7 +5,7 @@ behind it. An item leaves when it is finished, or with its partition.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -183,14 +183,18 @@ class Backlog:
             max(1, min([limits.bytes - self._bytes, *held])),
         )
 
-    def steer(self) -> tuple[list[Spot], list[Spot]]:
-        """Which partitions to pause and which to resume now; each is told once."""
+    def steer(self, awaited: Collection[Spot] = ()) -> tuple[list[Spot], list[Spot]]:
+        """Which partitions to pause and which to resume now; each is told once.
+
+        The bound over all partitions pauses none that is ``awaited``: what fills it may be waiting for
+        records there. Their own bounds hold, so that by so much, at most, the bound over all is exceeded.
+        """
         self._closed = self._over(self._closed, self._records, self._bytes, of_all=True)
         pause: list[Spot] = []
         resume: list[Spot] = []
         for share in self._shares.values():
             own = self._over(share.full and not self._closed, len(share.items), share.held, of_all=False)
-            full = self._closed or own
+            full = own or (self._closed and share.spot not in awaited)
             if full != share.full:
                 share.full = full
                 (pause if full else resume).append(share.spot)

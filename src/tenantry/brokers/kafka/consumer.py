@@ -169,7 +169,7 @@ class FairConsumer:
             self._failure.__cause__ = why
 
     async def _steer(self) -> None:
-        pause, resume = self._backlog.steer()
+        pause, resume = self._backlog.steer({gate.spot for gate in self._window.shut()})
         if pause:
             await self._in_thread(self._source.pause, pause)
             self._emit(events.PartitionsPaused(tuple(pause)))
