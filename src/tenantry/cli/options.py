@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from typer.models import ArgumentInfo
+
+from tenantry.kernel.errors import InvalidValue
 
 T = TypeVar("T")
 
@@ -72,6 +75,8 @@ def command(
 
     def add(function: Callable[[T], None]) -> Callable[[T], None]:
         def run(**given: Any) -> None:
+            for each in parameters:
+                check_text(_shown_name(each), given.get(each.name))
             function(options(**given))
 
         parameters = _parameters(options)
@@ -82,6 +87,37 @@ def command(
         return function
 
     return add
+
+
+def check_text(path: str, value: object) -> None:
+    """Refuses text that nothing behind the command line can keep: with NUL, or with bytes
+    that are not UTF-8, which reach a program as lone surrogates. Other values pass; paths are the parser's.
+
+    Raises :class:`InvalidValue` naming ``path``."""
+    if isinstance(value, list):
+        for each in value:
+            check_text(path, each)
+    elif isinstance(value, str) and not _is_text(value):
+        from tenantry.config.validation import Described
+
+        # not shown: it may be a key
+        raise InvalidValue(path, Described("this text"), "text in UTF-8 without NUL")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        return b"\x00" not in value.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _shown_name(parameter: inspect.Parameter) -> str:
+    """As the help has it: ``--class``, ``TENANT``."""
+    (told,) = parameter.annotation.__metadata__
+    long = [each for each in told.param_decls or () if each.startswith("--")]
+    if isinstance(told, ArgumentInfo):
+        return (told.metavar or parameter.name.upper()).strip("[]")
+    return long[0] if long else "--" + parameter.name.replace("_", "-")
 
 
 def group(help_text: str | None = None) -> typer.Typer:

@@ -36,7 +36,10 @@ class Serving(OnDatabase):
         bool, typer.Option("--tenant-metrics", help="Also count by tenant (the first 100, then 'other').")
     ] = False
     connections: Annotated[
-        int, typer.Option(min=2, help="Connections of each of the node's two pools; one more is reserved.")
+        int,
+        typer.Option(
+            min=2, max=1_000, help="Connections of each of the node's two pools; one more is reserved."
+        ),
     ] = 8
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info"
     log_format: Annotated[
@@ -55,11 +58,13 @@ class Working(Serving):
         ),
     ] = None
     pool: Annotated[str, typer.Option(help="The pool that the worker serves.")] = "shared"
-    slots: Annotated[int, typer.Option(min=1, help="Jobs at once.")] = 20
+    slots: Annotated[int, typer.Option(min=1, max=100_000, help="Jobs at once.")] = 20
     grace: Annotated[
         float, typer.Option(min=0, max=3_600, help="Seconds that running jobs get when the worker stops.")
     ] = 20.0
-    keep_days: Annotated[int, typer.Option(min=1, help="Days that the ends of jobs are kept.")] = 7
+    keep_days: Annotated[
+        int, typer.Option(min=1, max=36_500, help="Days that the ends of jobs are kept.")
+    ] = 7
     allow_private_targets: Annotated[
         bool,
         typer.Option(

@@ -9,6 +9,7 @@ from tenantry.delivery.guard import AddressRule
 from tenantry.delivery.handlers import Handlers
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Seconds
+from tenantry.kernel.tenant import identifier, tenant_id
 from tenantry.postgres.urls import DatabaseUrls
 
 
@@ -53,13 +54,15 @@ class NodeSettings:
     ``database``: where PostgreSQL is; None starts (or joins) the embedded server in ``data_dir``.
     ``migrate``: bring the schema up to date first; else a schema that is behind is an error. ``name``: the
     node's name in the database, at most one live process each; None makes one of host and process. ``pool``
-    and ``slots`` (>= 1): which pool the worker serves, and how many jobs it runs at once. ``grace_for``:
-    seconds that running jobs get when it stops. ``listen``: where the tenants' API is served (role ``api``);
+    and ``slots`` (1 to 100,000): which pool the worker serves, and how many jobs it runs at once.
+    ``grace_for``: seconds that running jobs get when it stops. ``listen``: where the tenants' API is served
+    (role ``api``);
     ``metrics``: where metrics and health are, or None for nowhere. ``addresses``: what deliveries may connect
     to. ``http``: whether the worker delivers over HTTP. ``handlers``: what it can run beside that.
-    ``connections``: of each of the two pools to the database. ``per_tenant_metrics``: also count by tenant.
+    ``connections``: of each of the two pools to the database, 2 to 1,000. ``per_tenant_metrics``: also count
+    by tenant.
     ``refresh_every``: seconds between two looks at the registry. ``keep_days``: how long the ends of jobs are
-    kept.
+    kept, 1 to 36,500.
     """
 
     database: DatabaseUrls | None = None
@@ -83,13 +86,21 @@ class NodeSettings:
     def __post_init__(self) -> None:
         if not self.roles:
             raise InvalidValue("roles", "none", "at least one of " + ", ".join(Role))
-        if self.slots < 1:
-            raise InvalidValue("slots", self.slots, "an integer >= 1")
-        if self.connections < 2:
-            raise InvalidValue("connections", self.connections, "an integer >= 2")
-        if not 0 <= self.grace_for <= 3_600:
-            raise InvalidValue("grace", self.grace_for, "seconds from 0 to 3600")
+        if self.name is not None:
+            identifier(self.name, path="name")
+        tenant_id(self.pool, path="pool")  # a pool's name has the alphabet of tenants'
+        for path, value, (low, high) in self._ranges():
+            if not low <= value <= high:  # false for NaN
+                raise InvalidValue(path, value, f"a number from {low:,} to {high:,}")
         if Role.WORKER in self.roles and not self.http and self.handlers is None:
             raise InvalidValue(
                 "http", self.http, "true for a worker without handlers", "It could run nothing."
             )
+
+    def _ranges(self) -> tuple[tuple[str, float, tuple[int, int]], ...]:
+        return (
+            ("slots", self.slots, (1, 100_000)),
+            ("connections", self.connections, (2, 1_000)),
+            ("grace", self.grace_for, (0, 3_600)),
+            ("keep_days", self.keep_days, (1, 36_500)),
+        )

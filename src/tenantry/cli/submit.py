@@ -141,12 +141,13 @@ def _payload(options: SubmitOptions) -> bytes:
 
 
 def _check_json(payload: bytes) -> None:
-    import json
+    from tenantry.web.parsing import check_json
+    from tenantry.web.problems import Refused
 
     try:
-        json.loads(payload)
-    except ValueError as error:
-        hint = f"{error}. Anything else goes with --content-type, such as text/plain."
+        check_json(payload)
+    except Refused as error:
+        hint = f"{error.problem.detail} Anything else goes with --content-type, such as text/plain."
         raise InvalidValue("payload", payload[:40], "JSON", hint) from None
 
 

@@ -30,6 +30,7 @@ JOBS_KEYS = ("jobs",)
 
 _job = msgspec.json.Decoder(wire.NewJob)
 _jobs = msgspec.json.Decoder(wire.NewJobs)
+_any = msgspec.json.Decoder(Raw)
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*?)`(?: - at `\$\.?(.*)`)?")
@@ -56,6 +57,12 @@ def read_job(body: bytes) -> NewJob:
     else."""
     _check_text(body)
     return job_of(body, "")
+
+
+def check_json(text: bytes) -> None:
+    """Whether ``text`` may be a payload as JSON: what the API asks of one. Raises :class:`Refused` (400)."""
+    _check_text(text)
+    _decoded(_any, text, "", ())
 
 
 def read_rows(body: bytes) -> list[Raw]:

@@ -39,6 +39,15 @@ def test_an_address_is_shown_as_it_is_written() -> None:
         ("grace", {"grace_for": -1.0}),
         ("grace", {"grace_for": float("nan")}),
         ("http", {"http": False}),
+        ("slots", {"slots": 10**30}),
+        ("connections", {"connections": 10**30}),
+        ("keep_days", {"keep_days": 0}),
+        ("keep_days", {"keep_days": 10**30}),
+        ("name", {"name": ""}),
+        ("name", {"name": "a\x00"}),
+        ("name", {"name": "n" * 256}),
+        ("pool", {"pool": ""}),
+        ("pool", {"pool": "\udcff"}),
     ],
 )
 def test_a_setting_out_of_range_is_refused_by_its_name(path: str, given: dict[str, object]) -> None:

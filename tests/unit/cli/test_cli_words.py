@@ -1,9 +1,11 @@
 """Options, files and payloads as people write them."""
 
+import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple, get_args
 
 import pytest
 
@@ -85,6 +87,11 @@ def test_every_fault_of_a_registry_is_told_at_once(
         (("--jobs", "x", "--class", "replay"), "--class is for one job"),
         (("--jobs", "/none/such"), "cannot be read"),
         (("handler:x", "-d", "{"), "--content-type"),
+        (("handler:x", "-d", "NaN"), "ot JSON at line 1, column 1"),
+        (("handler:x", "-d", '[{"a": -Infinity}]'), "ot JSON at line 1, column 9"),
+        (("handler:x", "-d", ""), "JSON is expected"),
+        (("handler:x", "-d", "[" * 3_000 + "]" * 3_000), "nested too deeply"),
+        (("handler:x", "-d", '"\\ud800"'), "half of a surrogate pair"),
         (("handler:x", "--class", "urgent"), "live, background, replay"),
         (("handler:x",), "TENANTRY_API_KEY"),
         (("handler:x", "--api-key", "tk_mine"), "a key (not shown)"),
@@ -125,6 +132,61 @@ def test_a_wrong_word_for_a_node_is_refused_before_anything_starts(
     assert run(monkeypatch, "up", "--data-dir", str(tmp_path / "d"), *words) == 2
     assert words[0] in capsys.readouterr().err
     assert not (tmp_path / "d").exists()
+
+
+class Slot(NamedTuple):
+    """One place of one command that takes text."""
+
+    path: tuple[str, ...]
+    command: Any
+    parameter: Any
+
+    @property
+    def words(self) -> Callable[[str], list[str]]:
+        """The command with a text in this place, and anything in the others that it must have."""
+        others = [each for each in self.command.params if each.required and each is not self.parameter]
+        return lambda text: [
+            *self.path, *(_word(each, "x") for each in others), _word(self.parameter, text)
+        ]  # fmt: skip
+
+
+def _word(parameter: Any, text: str) -> str:
+    return text if parameter.param_type_name == "argument" else f"{parameter.opts[0]}={text}"
+
+
+def _slots(path: tuple[str, ...], command: Any) -> Iterator[Slot]:
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _slots((*path, name), inner)
+    if command.callback is not None and not hasattr(command, "commands"):
+        takes = {
+            name: str(get_args(each.annotation)[0])
+            for name, each in inspect.signature(command.callback).parameters.items()
+        }
+        for parameter in command.params:
+            if "str" in takes.get(parameter.name, ""):
+                yield Slot(path, command, parameter)
+
+
+SLOTS = [slot for name, entry in cli.COMMANDS.items() for slot in _slots((name,), cli.loaded(name, entry))]
+
+
+def test_the_commands_take_text_in_many_places() -> None:
+    assert len(SLOTS) > 50
+
+
+@pytest.mark.parametrize(
+    "slot", SLOTS, ids=[f"{' '.join(slot.path)} {slot.parameter.name}" for slot in SLOTS]
+)
+def test_text_that_nothing_can_keep_is_refused_wherever_it_is_taken(
+    refusal: Callable[..., str], slot: Slot
+) -> None:
+    """With NUL, or bytes that are not UTF-8: before a file is read, a server asked or a database opened."""
+    for text in ("tk_\x00", "tk_\udcff"):
+        said = refusal(*slot.words(text))
+        assert said.startswith("error: ")
+        assert slot.parameter.opts[0].upper() in said.upper()
+        assert said.endswith("this text is not accepted; expected text in UTF-8 without NUL\n")
+        assert "tk_" not in said, "it may be a key"
 
 
 def test_a_worker_needs_a_database_that_is_there(
