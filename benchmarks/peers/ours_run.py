@@ -114,11 +114,12 @@ class Rounds:
     """Adds up what the planner of this process did."""
 
     def __init__(self) -> None:
-        self.picks, self.took = 0, 0.0
+        self.picks, self.rounds, self.took = 0, 0, 0.0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, RoundPlanned):
             self.picks += event.picks
+            self.rounds += 1
             self.took += event.took_for
         elif isinstance(event, PlannerElected):
             protocol.say(elected=True, term=event.term)
@@ -148,7 +149,7 @@ async def work(options: protocol.Options) -> None:
             await asyncio.gather(planner.run(), worker.run())
 
         await protocol.work(tally, serve)
-        protocol.say(picks=rounds.picks, took=rounds.took, closed=True)
+        protocol.say(picks=rounds.picks, rounds=rounds.rounds, took=rounds.took, closed=True)
 
 
 async def enqueue(options: protocol.Options) -> None:

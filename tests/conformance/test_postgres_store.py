@@ -83,8 +83,8 @@ class ShiftedPlanner(PostgresPlannerStore):
         match change:
             case Deferred():
                 return self._deferred(change)
-            case Left(deferred=Deferred() as deferred):
-                return replace(change, deferred=self._deferred(deferred))
+            case Left():
+                return replace(change, deferred=tuple(map(self._deferred, change.deferred)))
             case _:
                 return change
 

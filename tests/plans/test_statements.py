@@ -24,7 +24,7 @@ GROWS = {
 """Tables that grow with the backlog, the tenants or the past: nothing per round may read them whole."""
 
 ONE = ["'n1', 1", "ARRAY[1]::bigint[], ARRAY[1]::bigint[], ARRAY[1]::bigint[], ARRAY[1]::bigint[]"]
-DELIVERED = ", ".join([*ONE, "ARRAY[0.1]::real[], ARRAY[200]::smallint[], ARRAY[0]::smallint[]"])
+DELIVERED = ", ".join([*ONE, "ARRAY[200]::smallint[], ARRAY[0]::smallint[]"])
 FAILED = ", ".join([
     *ONE, "ARRAY[0.1]::real[], ARRAY[1]::smallint[], ARRAY[1.0]::float8[], ARRAY[500]::smallint[]",
     "ARRAY['http_500'], ARRAY['x'], ARRAY['r'], ARRAY[0]::smallint[]",

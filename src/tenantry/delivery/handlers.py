@@ -118,7 +118,7 @@ class Handlers:
         work = handler(job) if is_async else await self._in_thread(handler, job)
         if not inspect.isawaitable(work):
             return Outcome("ok")
-        if _we_are_cancelled():  # while a thread made what was to be awaited
+        if not is_async and _we_are_cancelled():  # while a thread made what was to be awaited
             _closed(work)
             raise asyncio.CancelledError
         try:

@@ -127,7 +127,8 @@ class Books:
         job.claim = None
         self.account(job.tenant).in_flight -= 1
         self.close_if_empty(claim)
-        self.tell(Left(*job.place, busy_for, deferred))
+        back = () if deferred is None else (deferred,)
+        self.tell(Left((job.place,), back, reported=busy_for is not None))
 
     def close_if_empty(self, claim: Claim) -> None:
         if not claim.held:

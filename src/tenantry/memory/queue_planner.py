@@ -83,7 +83,7 @@ class PlannerSide:
         for flow, seq, attempts in zip(plan.flows, plan.seqs, plan.attempts, strict=True):
             job = found[flow, seq]
             if job is None:
-                books.tell(Left(flow, seq, 0.0, None))
+                books.tell(Left(((flow, seq),)))
             else:
                 books.claim(job, claim, attempts)
         if claim.held:

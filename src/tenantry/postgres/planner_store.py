@@ -268,14 +268,16 @@ def _submitted(row: Row) -> list[Change]:
 
 
 def _left(row: Row) -> list[Change]:
-    flows, seqs, busy = row["flow_ids"], row["seqs"], row["busy"]
+    places = tuple(zip(row["flow_ids"], row["seqs"], strict=True))
     if row["due_at"] is None:
-        return [Left(FlowId(f), Seq(s), b, None) for f, s, b in zip(flows, seqs, busy, strict=True)]
-    back = zip(row["due_at"], row["attempts"], row["first"], strict=True)
-    return [
-        Left(f, s, b, None if due is None else Deferred(f, s, as_timestamp(due), attempts, first))
-        for f, s, b, (due, attempts, first) in zip(flows, seqs, busy, back, strict=True)
-    ]
+        return [Left(places, reported=row["reported"])]
+    back = zip(places, row["due_at"], row["attempts"], row["first"], strict=True)
+    deferred = (
+        Deferred(*place, as_timestamp(due), attempts, first)
+        for place, due, attempts, first in back
+        if due is not None
+    )
+    return [Left(places, tuple(deferred), row["reported"])]
 
 
 def _withdrawn(row: Row) -> list[Change]:

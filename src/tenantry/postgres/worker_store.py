@@ -201,7 +201,6 @@ def _delivered(node: Node, settlements: Sequence[Settlement]) -> tuple[object, .
         node.id,
         node.incarnation,
         *_places(settlements),
-        [s.busy_for for s in settlements],
         [s.status for s in settlements],
         [s.job.attempt - 1 for s in settlements],
     )

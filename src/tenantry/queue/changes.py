@@ -11,6 +11,9 @@ from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
 from tenantry.queue.model import FlowId, JobClass, NodeId, Seq
 
+Place = tuple[FlowId, Seq]
+"""Where a job stands in the log of its flow."""
+
 
 @dataclass(frozen=True, slots=True)
 class FlowOpened:
@@ -56,14 +59,12 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A job left its claim. ``busy_for``: how long its worker says it ran, or None when nobody can say (its
-    worker is gone): a lane does not learn from such a one. ``deferred``: where it waits now, or None when
-    it has ended."""
+    """Jobs left their claims. ``deferred``: where those of them wait that have not ended. ``reported``: their
+    worker said how they ended; of a worker that is gone nobody can say, and a lane does not learn from it."""
 
-    flow: FlowId
-    seq: Seq
-    busy_for: Seconds | None
-    deferred: Deferred | None
+    places: tuple[Place, ...]
+    deferred: tuple[Deferred, ...] = ()
+    reported: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ credential) or a key.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tenantry.kernel.events import Event
 from tenantry.kernel.instant import Seconds
@@ -76,8 +77,7 @@ class JobsCancelled(Event):
 # workers
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """One job's start. ``waited_for``: from submit or due, the later of the two, to the claim."""
 
     tenant: TenantId
@@ -94,8 +94,7 @@ class JobsClaimed(Event):
     starts: tuple[Start, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnd:
+class JobEnd(NamedTuple):
     """How one attempt ended. ``busy_for``: slot-seconds used. ``error_class``: empty when delivered."""
 
     tenant: TenantId

@@ -77,6 +77,8 @@ class FlowLog:
 
     def take(self, count: int) -> list[Taken]:
         """The next ``count`` jobs in line. Fewer when fewer wait."""
+        if not self._returned and not self._skipped:
+            return self._take_run(count)
         taken: list[Taken] = []
         while len(taken) < count:
             if self._returned and self._returned[0][0] < self.head:
@@ -88,6 +90,14 @@ class FlowLog:
                 taken.append((Seq(self.head), 0, False))
                 self.head += 1
                 self._pass_skipped()
+        return taken
+
+    def _take_run(self, count: int) -> list[Taken]:
+        """Nothing stands out of line: places that follow each other."""
+        end = min(self.head + count, self.tail + 1)
+        taken: list[Taken] = [(Seq(seq), 0, False) for seq in range(self.head, end)]
+        self.head = end
+        self._pass_skipped()
         return taken
 
     def waiting_since(self) -> Timestamp | None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from itertools import groupby
 from typing import cast
 
 from tenantry.algorithms.fair_share import Charge, FairShare, Kinds, Pick
@@ -58,7 +59,7 @@ class _Node:
     free: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Running:
     """What every job of one pick on one node shares."""
 
@@ -306,24 +307,27 @@ class PlannerMemory:
         flow.rule.add(change.flow, flow.log.append(change.count, now), cost=change.cost)
 
     def _left(self, change: Left, now: Timestamp) -> None:
-        running = self._running.pop((change.flow, change.seq), None)
-        if running is not None:
-            # Charged is what the slot was held for, by this clock alone. What a running job is charged
-            # meanwhile is the same measure, so that nothing is charged and given back (that would lift V and
-            # starve whoever comes in between), and no report of a worker moves a share.
-            held = max(0.0, now - running.charge.started_at)
-            running.rule.settle(running.charge, None if change.busy_for is None else held, now)
-            self._free_slot(running.node)
-        if change.deferred is not None:
-            self._defer(change.deferred)
+        """Jobs of one pick tend to leave together, and are settled together."""
+        pop = self._running.pop
+        for running, jobs in groupby(pop(place, None) for place in change.places):
+            if running is not None:
+                self._settle(running, sum(1 for _ in jobs), now, reported=change.reported)
+        for deferred in change.deferred:
+            self._defer(deferred)
 
-    def _free_slot(self, holder: tuple[NodeId, int]) -> None:
-        self._held[holder] -= 1
+    def _settle(self, running: _Running, jobs: int, now: Timestamp, *, reported: bool) -> None:
+        """Charged is what the slot was held for, by this clock alone. What a running job is charged meanwhile
+        is the same measure, so that nothing is charged and given back (that would lift V and starve whoever
+        comes in between), and no report of a worker moves a share."""
+        held = max(0.0, now - running.charge.started_at)
+        running.rule.settle(running.charge, held if reported else None, now, jobs=jobs)
+        holder = running.node
+        self._held[holder] -= jobs
         if not self._held[holder]:
             del self._held[holder]
         node = self._nodes.get(holder[0])
         if node is not None and node.live.incarnation == holder[1]:
-            node.free += 1
+            node.free += jobs
 
     def _defer(self, deferred: Deferred) -> None:
         self._delayed[deferred.flow, deferred.seq] = deferred

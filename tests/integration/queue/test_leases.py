@@ -169,7 +169,7 @@ async def test_a_job_whose_row_is_gone_at_the_settle_still_gives_its_slot_back(q
     assert await queue.worker.settle(node, [settlement(job, Ending.DELIVERED) for job in held]) == 2
     assert await in_flight(queue) == 0
     left = [change for change in await hand.listen() if isinstance(change, Left)]
-    assert sorted(change.seq for change in left) == [1, 2]
+    assert sorted(seq for change in left for _, seq in change.places) == [1, 2]
 
 
 async def test_a_drain_lets_jobs_end_within_the_grace_and_gives_the_rest_back_unharmed(queue: Queue) -> None:

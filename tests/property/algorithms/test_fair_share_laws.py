@@ -69,6 +69,27 @@ def test_f1_everyone_eligible_gets_the_share_less_a_quantum_and_the_longest_job_
         assert report.tenants[tenant.id].slot_seconds >= promised - 1e-6
 
 
+@settings(max_examples=50, deadline=None)
+@given(weights=weights, free=st.lists(st.integers(1, 60), min_size=1, max_size=6))
+def test_f1_a_round_gives_what_its_slots_given_one_by_one_would(
+    weights: list[float], free: list[int]
+) -> None:
+    given_out = []
+    for at_once in (True, False):
+        fair = FairShare(quantum=QUANTUM, prior=1.0)
+        fair.set_slots(1_000, ANY)
+        for name, weight in enumerate(weights):
+            fair.set_tenant(name, weight=weight)
+            fair.open_flow(name, tenant=name, lane=name)
+            fair.add(name, 1_000, cost=1.0)
+        for slots in free:
+            for part in [slots] if at_once else [1] * slots:
+                assert sum(pick.count for pick in fair.plan({ANY: part}, 0.0)) == part
+        given_out.append([fair.in_flight(name) for name in range(len(weights))])
+    for together, singly in zip(*given_out, strict=True):
+        assert abs(together - singly) <= 1
+
+
 def test_f1_capacity_divides_exactly_as_the_weights_1_2_4() -> None:
     tenants = [SimTenant("one", weight=1), SimTenant("two", weight=2), SimTenant("four", weight=4)]
     report = simulate(tenants, [backlog(t.id) for t in tenants], ours(), SimSettings({ANY: 7}, until=1_000.0))

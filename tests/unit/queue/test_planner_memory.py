@@ -96,8 +96,8 @@ def test_a_paused_lane_is_no_reason_to_scale() -> None:
 
 
 def _left(flow: FlowOpened, seq: int, *, due_at: float) -> Change:
-
-    return Left(flow.flow, Seq(seq), 0.1, Deferred(flow.flow, Seq(seq), Timestamp(due_at), 1))
+    place = (flow.flow, Seq(seq))
+    return Left((place,), (Deferred(*place, Timestamp(due_at), 1),))
 
 
 def test_a_submit_that_is_told_out_of_turn_is_not_guessed_at() -> None:

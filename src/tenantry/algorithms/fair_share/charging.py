@@ -9,12 +9,12 @@ _LEAST_ESTIMATE = 0.001  # below a millisecond a visit would run to hundreds of 
 
 class Estimates:
     """Slot-seconds that a job is expected to take: as declared, else as its lane's last ones, else as the
-    pool's. ``prior`` is the pool's before anything was measured."""
+    pool's. ``prior`` is the pool's before anything was measured. ``typical``: the average of late starts."""
 
-    __slots__ = ("_prior",)
+    __slots__ = ("_prior", "typical")
 
     def __init__(self, prior: float) -> None:
-        self._prior = prior
+        self._prior = self.typical = prior
 
     def of(self, flow: Flow) -> float:
         if flow.hints and flow.hints[0][1] >= 0.0:
@@ -22,11 +22,21 @@ class Estimates:
         known = flow.berth.lane.estimate
         return max(_LEAST_ESTIMATE, self._prior if known is None else known)
 
-    def learn(self, lane: Lane, busy_for: float) -> None:
-        """The first job of a lane says more than the pool's average; later ones move the lane's own."""
+    def started(self, estimate: float, jobs: int) -> None:
+        """``jobs`` of one estimate were started."""
+        self.typical += _gain(_PRIOR_EWMA, jobs) * (estimate - self.typical)
+
+    def learn(self, lane: Lane, busy_for: float, jobs: int) -> None:
+        """``jobs`` ends of one length. The first job of a lane says more than the pool's average; later ones
+        move the lane's own."""
         known = busy_for if lane.estimate is None else lane.estimate
-        lane.estimate = known + _EWMA * (busy_for - known)
-        self._prior += _PRIOR_EWMA * (busy_for - self._prior)
+        lane.estimate = known + _gain(_EWMA, jobs) * (busy_for - known)
+        self._prior += _gain(_PRIOR_EWMA, jobs) * (busy_for - self._prior)
+
+
+def _gain(each: float, times: int) -> float:
+    """An average moved ``times`` times towards the same value."""
+    return each if times == 1 else 1.0 - (1.0 - each) ** times
 
 
 def hint(flow: Flow, count: int, cost: float | None) -> None:
@@ -94,19 +104,17 @@ def overrun(charge: Charge, now: float) -> None:
     charge.overrunning = True
 
 
-def settle(charge: Charge, busy_for: float | None, now: float, quantum: float) -> None:
-    """Correct what one job was charged to what it used, at every level."""
-    held = max(0.0, now - charge.started_at)
-    used = held if busy_for is None else busy_for
-    charged = max(held, charge.estimate) if charge.overrunning else charge.estimate
+def settle(charge: Charge, used: float, now: float, quantum: float, *, jobs: int) -> None:
+    """Correct what ``jobs`` were charged to the ``used`` slot-seconds of each, at every level."""
+    late = max(0.0, now - charge.started_at - charge.estimate) if charge.overrunning else 0.0
     for line in charge.lines:
         if charge.overrunning:
-            line.overrun(-1, 0.0, now)
-        _correct_line(line, used - charged, quantum)
+            line.overrun(-jobs, 0.0, now)
+        _correct_line(line, jobs * (used - charge.estimate - late), quantum)
     flow = charge.flow
     berth = flow.berth
     lane = berth.lane
-    more = used - charge.estimate  # overruns are charged to lines alone
+    more = jobs * (used - charge.estimate)  # overruns are charged to lines alone
     lane.line.own += more
     if more < 0.0:
         lane.line.ranks[berth.rank].refund(berth, -more, quantum)
@@ -114,10 +122,10 @@ def settle(charge: Charge, busy_for: float | None, now: float, quantum: float) -
     else:
         berth.used += more
         flow.used += more
-    charge.remaining -= 1
-    flow.in_flight -= 1
-    lane.in_flight -= 1
-    lane.line.tenant.in_flight -= 1
+    charge.remaining -= jobs
+    flow.in_flight -= jobs
+    lane.in_flight -= jobs
+    lane.line.tenant.in_flight -= jobs
 
 
 def indebted(tenant: Tenant, quantum: float) -> float:

@@ -23,12 +23,16 @@ Groups = dict[Kind, list[Kinds]]
 
 
 class Turn:
-    """Whose turn it is, when in virtual time, and how far ahead of the next it may run, in slot-seconds."""
+    """Whose turn it is, when in virtual time, and how far ahead of the next it may run, in slot-seconds.
 
-    __slots__ = ("ahead", "kinds", "line", "rank", "tag")
+    ``portion``: slot-seconds that it would get in this round if jobs were given out one by one. They start
+    at the same moment, so it gets them at once."""
+
+    __slots__ = ("ahead", "kinds", "line", "portion", "rank", "tag")
 
     def __init__(self, line: Line, *, tag: float, ahead: float, kinds: Kinds) -> None:
         self.line, self.tag, self.ahead, self.kinds = line, tag, ahead, kinds
+        self.portion = 0.0
         self.rank = 0
 
 
@@ -164,14 +168,16 @@ def _due(tenant: Tenant, rank: int) -> bool:
 
 
 def visit(turn: Turn, berth: Berth, flow: Flow, *, estimate: float, quantum: float) -> int:
-    """How many jobs this visit may start: until the next in turn is a quantum behind, at each level."""
-    tenant, rank = turn.line.tenant, turn.rank
+    """How many jobs this visit may start: until the next in turn is a quantum behind, at each level, or its
+    portion of the round is used up."""
+    tenant, rank, berths = turn.line.tenant, turn.rank, turn.line.ranks[turn.rank]
+    for_lane = turn.portion / berths.count
     ahead = min(
-        turn.ahead,
-        turn.line.ranks[rank].second() - berth.used,
-        berth.flows.second() - flow.used,
+        max(turn.ahead + quantum, turn.portion),
+        max(berths.second() - berth.used + quantum, quantum, for_lane),
+        max(berth.flows.second() - flow.used + quantum, quantum, for_lane / berth.flows.count),
     )
-    most = inf if ahead == inf else (max(0.0, ahead) + quantum) // estimate
+    most = inf if ahead == inf else ahead // estimate
     if rank and any(_due(tenant, higher) for higher in range(rank)):
         return 1  # it is here by its one in ten
     for lower in range(rank + 1, RANKS):

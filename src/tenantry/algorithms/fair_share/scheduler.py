@@ -189,10 +189,14 @@ class FairShare:
             self._domains.level()
         groups = self._domains.groups(left)
         picks: list[Pick] = []
+        level = -inf
         while left:
             turn = self._domains.next(groups, now)
             if turn is None:
                 break
+            if turn.tag >= level:
+                level = turn.tag + self._rise(sum(left.values()))
+            turn.portion = (level - turn.tag) * turn.line.band.effective
             pick = self._pick(turn, left[turn.kinds], now)
             picks.append(pick)
             left[turn.kinds] -= pick.count
@@ -210,16 +214,17 @@ class FairShare:
         self._start(charge, 1, now)
         return charge
 
-    def settle(self, charge: Charge, busy_for: float | None, now: float) -> None:
-        """One job of a pick left its slot after ``busy_for`` slot-seconds (None: as long as it was held;
-        0: it never started)."""
+    def settle(self, charge: Charge, busy_for: float | None, now: float, *, jobs: int = 1) -> None:
+        """``jobs`` of a pick left their slots after ``busy_for`` slot-seconds each (None: as long as they
+        were held; 0: they never started)."""
         _check(busy_for is None or 0.0 <= busy_for < inf, "busy_for must be >= 0 seconds or None", busy_for)
-        _check(charge.remaining > 0, "a charge is settled once for each job of its pick; remaining", 0)
+        _check(1 <= jobs <= charge.remaining, "a charge is settled once for each job of its pick; jobs", jobs)
         flow = charge.flow
         lane = flow.berth.lane
-        charging.settle(charge, busy_for, now, self._quantum)
+        used = max(0.0, now - charge.started_at) if busy_for is None else busy_for
+        charging.settle(charge, used, now, self._quantum, jobs=jobs)
         if busy_for:
-            self._estimates.learn(lane, busy_for)
+            self._estimates.learn(lane, busy_for, jobs)
         self._eligibility.flow_changed(flow)
         self._eligibility.lane_changed(lane)
         self._eligibility.tenant_changed(lane.line.tenant)
@@ -255,6 +260,11 @@ class FairShare:
 
     # -- inside ----------------------------------------------------------------------------------------
 
+    def _rise(self, free: int) -> float:
+        """How far virtual time rises when ``free`` slots are given one by one to whoever is last, if all who
+        are eligible stand at one place; less than it will, where some are ahead. O(weights)."""
+        return free * self._estimates.typical / self._shares.total()
+
     def _pick(self, turn: Turn, free: int, now: float) -> Pick:
         tenant, rank = turn.line.tenant, turn.rank
         berths = turn.line.ranks[rank]
@@ -275,6 +285,7 @@ class FairShare:
         count_picks(tenant, rank, count)
         self._spend_rate(tenant, count, now)
         flow.waiting -= count
+        self._estimates.started(estimate, count)
         charge = Charge(flow, _lines(turn), estimate, now, 0)
         self._start(charge, count, now)
         return Pick(tenant.id, berth.lane.id, flow.id, turn.kinds, count, charge)

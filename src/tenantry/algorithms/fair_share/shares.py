@@ -61,7 +61,11 @@ class Shares:
             self._least = least_effective_weight(self._counts, self._floor)
         return self._least
 
+    def total(self) -> float:
+        """The effective weights of all eligible tenants, added up. O(w)."""
+        least = self.least()
+        return sum(max(w, least) * n for w, n in self._counts.items())
+
     def share(self, weight: float) -> float:
         """The part of the pool of one eligible tenant of ``weight``, in (0, 1]."""
-        least = self.least()
-        return max(weight, least) / sum(max(w, least) * n for w, n in self._counts.items())
+        return max(weight, self.least()) / self.total()

@@ -186,9 +186,9 @@ class Hand:
                 case Deferred():
                     self._defer(change)
                 case Left():
-                    self.running.discard((change.flow, change.seq))
-                    if change.deferred is not None:
-                        self._defer(change.deferred)
+                    self.running.difference_update(change.places)
+                    for deferred in change.deferred:
+                        self._defer(deferred)
                 case Withdrawn():
                     self.deferred.pop((change.flow, change.seq), None)
                     self.lines[change.flow].drop(change.seq)

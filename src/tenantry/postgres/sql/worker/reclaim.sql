@@ -57,10 +57,9 @@ WITH expired AS MATERIALIZED (
     UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + interval '24 hours'
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
 ), told AS (
-    INSERT INTO tenantry.changes (kind, flow_ids, seqs, busy, due_at, attempts, first, ended_tenants, ended_counts)
-    SELECT 2, s.flow_ids, s.seqs, s.busy, s.due_at, s.attempts, s.first, t.tenants, t.counts
-      FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs, array_agg(NULL::real) AS busy,
-                   array_agg(due_at) AS due_at, array_agg(attempts::smallint) AS attempts, array_agg(NOT started) AS first
+    INSERT INTO tenantry.changes (kind, flow_ids, seqs, reported, due_at, attempts, first, ended_tenants, ended_counts)
+    SELECT 2, s.flow_ids, s.seqs, false, s.due_at, s.attempts, s.first, t.tenants, t.counts
+      FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs, array_agg(due_at) AS due_at, array_agg(attempts::smallint) AS attempts, array_agg(NOT started) AS first
               FROM living) s,
            (SELECT array_agg(tenant_id) AS tenants, array_agg(n) AS counts
               FROM (SELECT tenant_id, count(*)::integer AS n FROM ended GROUP BY 1) x) t

@@ -1,5 +1,5 @@
 -- The hot path: jobs that were delivered, whatever the attempt.
---  $1 node, $2 incarnation, $3..$9 the jobs: claim, token, flow, seq, busy, status, attempts that counted before
+--  $1 node, $2 incarnation, $3..$8 the jobs: claim, token, flow, seq, status, attempts that counted before
 WITH held AS MATERIALIZED (
     -- Locked in key order, before anything is read of what they hold: a reclaim or another settle goes first or last.
     SELECT claim_id, token, flow_ids, seqs, attempts FROM tenantry.claims
@@ -9,8 +9,8 @@ WITH held AS MATERIALIZED (
     SELECT h.claim_id, h.token, u.flow_id, u.seq, u.attempts, u.n
       FROM held h, unnest(h.flow_ids, h.seqs, h.attempts) WITH ORDINALITY u (flow_id, seq, attempts, n)
 ), settled AS MATERIALIZED (
-    SELECT g.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::real[], $8::smallint[], $9::smallint[])
-           g (claim_id, token, flow_id, seq, busy, status, attempts)
+    SELECT g.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::smallint[], $8::smallint[])
+           g (claim_id, token, flow_id, seq, status, attempts)
      WHERE (g.claim_id, g.token, g.flow_id, g.seq) IN (SELECT p.claim_id, p.token, p.flow_id, p.seq FROM parts p)
 ), kept AS MATERIALIZED (
     SELECT p.claim_id, array_agg(p.flow_id ORDER BY p.n) AS flow_ids, array_agg(p.seq ORDER BY p.n) AS seqs,
@@ -41,9 +41,9 @@ WITH held AS MATERIALIZED (
     UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + interval '24 hours'
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
 ), told AS (
-    INSERT INTO tenantry.changes (kind, flow_ids, seqs, busy, ended_tenants, ended_counts)
-    SELECT 2, s.flow_ids, s.seqs, s.busy, t.tenants, t.counts
-      FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs, array_agg(busy) AS busy FROM settled) s,
+    INSERT INTO tenantry.changes (kind, flow_ids, seqs, ended_tenants, ended_counts)
+    SELECT 2, s.flow_ids, s.seqs, t.tenants, t.counts
+      FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs FROM settled) s,
            (SELECT array_agg(tenant_id) AS tenants, array_agg(n) AS counts
               FROM (SELECT tenant_id, count(*)::integer AS n FROM ended GROUP BY 1) x) t
      WHERE s.seqs IS NOT NULL

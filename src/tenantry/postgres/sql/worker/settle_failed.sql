@@ -73,9 +73,9 @@ WITH held AS MATERIALIZED (
     UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + interval '24 hours'
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
 ), told AS (
-    INSERT INTO tenantry.changes (kind, flow_ids, seqs, busy, due_at, attempts, first, ended_tenants, ended_counts)
-    SELECT 2, s.flow_ids, s.seqs, s.busy, s.due_at, s.attempts, s.first, t.tenants, t.counts
-      FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs, array_agg(busy) AS busy,
+    INSERT INTO tenantry.changes (kind, flow_ids, seqs, due_at, attempts, first, ended_tenants, ended_counts)
+    SELECT 2, s.flow_ids, s.seqs, s.due_at, s.attempts, s.first, t.tenants, t.counts
+      FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs,
                    array_agg(due_at) AS due_at, array_agg(counted::smallint) AS attempts, array_agg(ending = 3) AS first
               FROM living) s,
            (SELECT array_agg(tenant_id) AS tenants, array_agg(n) AS counts
