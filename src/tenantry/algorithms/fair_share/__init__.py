@@ -32,9 +32,9 @@ Several kinds of work: a start is charged in every kind of the tenant's that the
 moves V of each of those. Where all slots run all kinds that is one clock; kinds with slots of their own keep
 clocks of their own, and of two that share some slots the one that is served less goes first on those.
 
-A round starts all its jobs at one moment. So who is next in turn gets at once what it would get of the round's
-slots if they were given out one by one (its *portion*), and a round costs about one pick a tenant that it
-serves, not one a job.
+A round starts all its jobs at one moment. So who is next in turn gets at once what it would get of the
+round's slots if they were given out one by one (its *portion*), and a round costs about one pick a tenant
+that it serves, not one a job.
 
 Costs: one pick is O(k·w + log n) for k kinds of work, w distinct weights and n eligible tenants; a tenant,
 lane or flow that is idle or blocked costs nothing.
