@@ -71,9 +71,7 @@ def test_f1_everyone_eligible_gets_the_share_less_a_quantum_and_the_longest_job_
 
 @settings(max_examples=50, deadline=None)
 @given(weights=weights, free=st.lists(st.integers(1, 60), min_size=1, max_size=6))
-def test_f1_a_round_gives_what_its_slots_given_one_by_one_would(
-    weights: list[float], free: list[int]
-) -> None:
+def test_f1_a_round_gives_what_its_slots_one_by_one_would(weights: list[float], free: list[int]) -> None:
     given_out = []
     for at_once in (True, False):
         fair = FairShare(quantum=QUANTUM, prior=1.0)
