@@ -114,7 +114,8 @@ def _is_text(value: str) -> bool:
 def _shown_name(parameter: inspect.Parameter) -> str:
     """As the help has it: ``--class``, ``TENANT``."""
     (told,) = parameter.annotation.__metadata__
-    long = [each for each in told.param_decls or () if each.startswith("--")]
+    told_names = (told.default, *(told.param_decls or ()))  # the first stands where a default would
+    long = [each for each in told_names if isinstance(each, str) and each.startswith("--")]
     if isinstance(told, ArgumentInfo):
         return (told.metavar or parameter.name.upper()).strip("[]")
     return long[0] if long else "--" + parameter.name.replace("_", "-")
