@@ -247,6 +247,8 @@ async def _start_working(stack: AsyncExitStack, node: Node, loops: Loops) -> Non
         return
     # Nothing can end without a partition for its outcome: they are made before the first job runs.
     await PostgresFeederStore(node.database, node.hints).tidy(keep_days=settings.keep_days)
+    if settings.handlers is not None and settings.handlers.events is None:
+        settings.handlers.events = node.events
     http = None
     if settings.http:
         delivery = DeliverySettings(connections=max(256, settings.slots), addresses=settings.addresses)

@@ -17,11 +17,16 @@ from typing import Any, TypeVar
 
 from tenantry.config.model import TargetSettings
 from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.events import EventSink
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import identifier
 from tenantry.lanes.model import HANDLER_PREFIX, Kind
 from tenantry.lanes.outcome import Outcome, excerpt_of
+from tenantry.queue.events import HandlerOverran
 from tenantry.queue.model import ClaimedJob
+
+_PATIENCE: Seconds = 1.0
+"""What a cancelled handler may take to clean up before it is told of."""
 
 Handler = Callable[[ClaimedJob], Any]
 """An async function, or a plain one, which runs in a thread."""
@@ -54,12 +59,14 @@ class Handlers:
     """The handlers of one process, by name. Register before the worker starts: a node announces its kinds
     once.
 
-    ``threads``: most plain handlers at once, >= 1; give at least as many as the node has slots.
+    ``threads``: most plain handlers at once, >= 1; give at least as many as the node has slots. ``events``:
+    where it is told that a handler ignores its cancellation; a node sets its own where none is given.
     """
 
-    def __init__(self, *, threads: int = 64) -> None:
+    def __init__(self, *, threads: int = 64, events: EventSink | None = None) -> None:
         if threads < 1:
             raise InvalidValue("handlers.threads", threads, "an integer >= 1")
+        self.events = events
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="tenantry-handler")
         self._by_name: dict[str, tuple[Handler, bool]] = {}
 
@@ -89,16 +96,17 @@ class Handlers:
     async def run(self, name: str, job: ClaimedJob, settings: TargetSettings) -> Outcome:
         """One attempt by the handler ``name``. Returns how it ended, whatever the handler raised.
 
-        An async handler is cancelled after ``settings.timeout_for``. A thread cannot be stopped: a plain
+        An async handler is cancelled after ``settings.timeout_for``: whatever it makes of that, its attempt
+        is a timeout. One that goes on all the same keeps its slot until it returns, as a thread does, and a
+        second after its cancellation :class:`HandlerOverran` tells of it. A thread cannot be stopped: a plain
         handler keeps its slot until it returns, however long, since giving the job to another would make two
         live attempts of it. It should keep timeouts of its own. So cancelling this call returns once the
         thread has ended, with its outcome.
         """
-        found = self._by_name.get(name)
-        if found is None:
+        if name not in self._by_name:
             return Outcome("unknown_handler", excerpt=excerpt_of(f"no handler {name!r} on this node"))
         try:
-            return await self._called(*found, job, settings.timeout_for)
+            return await self._called(name, job, settings.timeout_for)
         except RetryLater as later:
             return Outcome("retry_later", retry_after=later.seconds, excerpt=excerpt_of(later.why))
         except Reject as rejection:
@@ -112,21 +120,26 @@ class Handlers:
         """Lets no more plain handlers start. Those that run go on to their end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _called(
-        self, handler: Handler, is_async: bool, job: ClaimedJob, timeout_for: Seconds
-    ) -> Outcome:
+    async def _called(self, name: str, job: ClaimedJob, timeout_for: Seconds) -> Outcome:
+        handler, is_async = self._by_name[name]
         work = handler(job) if is_async else await self._in_thread(handler, job)
         if not inspect.isawaitable(work):
             return Outcome("ok")
         if not is_async and _we_are_cancelled():  # while a thread made what was to be awaited
             _closed(work)
             raise asyncio.CancelledError
+        limit = _Limit(timeout_for, lambda: self._overran(name, job, timeout_for))
         try:
-            async with asyncio.timeout(timeout_for) as limit:
-                await work
-        except TimeoutError as error:
-            return Outcome("timeout") if limit.expired() else _failed(error)
-        return Outcome("ok")
+            await work
+        except BaseException:
+            if limit.over() and not _we_are_cancelled():
+                return Outcome("timeout")
+            raise
+        return Outcome("timeout" if limit.over() else "ok")
+
+    def _overran(self, name: str, job: ClaimedJob, timeout_for: Seconds) -> None:
+        if self.events is not None:
+            self.events(HandlerOverran(name, job.id, job.tenant, timeout_for))
 
     async def _in_thread(self, handler: Handler, job: ClaimedJob) -> Any:
         """Waits for the thread to its end, also when cancelled, unless it has not begun."""
@@ -140,6 +153,33 @@ class Handlers:
                 if call.cancel():
                     raise
         return work.result()
+
+
+class _Limit:
+    """Cancels the task that makes it after ``timeout_for`` seconds, and calls ``overran`` a second later if
+    the task has not come back by then. :func:`asyncio.timeout` tells only those who let the cancellation out.
+    """
+
+    def __init__(self, timeout_for: Seconds, overran: Callable[[], None]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._overran, self._passed = task, overran, False
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(timeout_for, self._pass)
+
+    def over(self) -> bool:
+        """Whether the time had run out; ends the watch, and takes back the cancellation that is its own."""
+        self._timer.cancel()
+        if self._passed:
+            self._passed = False
+            self._task.uncancel()
+            return True
+        return False
+
+    def _pass(self) -> None:
+        self._passed = True
+        self._task.cancel()
+        self._timer = self._loop.call_later(_PATIENCE, self._overran)
 
 
 def _contained(handler: Handler, job: ClaimedJob) -> Any:

@@ -135,6 +135,17 @@ class JobsDied(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class HandlerOverran(Event):
+    """The async handler ``handler`` goes on a second after it was cancelled for its timeout: it ignores the
+    cancellation. It keeps its slot until it returns, and its attempt is a timeout then."""
+
+    handler: str
+    job: JobId
+    tenant: TenantId
+    timeout_for: Seconds
+
+
+@dataclass(frozen=True, slots=True)
 class JobsReclaimed(Event):
     """Expired claims were taken back, whoever held them."""
 

@@ -36,6 +36,7 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         queue.JobsSettled: "debug",
         queue.JobsDied: "warning",
         queue.FeedFailed: "error",
+        queue.HandlerOverran: "warning",
         queue.JobsReclaimed: "warning",
         queue.LeasesLost: "warning",
         queue.NodeJoined: "info",

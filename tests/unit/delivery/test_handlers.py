@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -10,9 +11,11 @@ from tenantry.config.model import TargetSettings
 from tenantry.delivery.handlers import Handlers, Reject, RetryLater
 from tenantry.delivery.router import Router
 from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.events import Event
 from tenantry.lanes.model import HTTP, Kind
 from tenantry.lanes.outcome import Fault, Outcome
 from tenantry.lanes.retry import Step, settle_rule
+from tenantry.queue.events import HandlerOverran
 from tenantry.queue.model import ClaimedJob
 from tenantry.testing.clock import ManualClock
 from tenantry.testing.jobs import claimed_job
@@ -132,6 +135,76 @@ async def test_an_async_handler_is_cancelled_at_its_timeout() -> None:
     outcome = await outcome_of(handler, TargetSettings(timeout_for=0.01))
     assert outcome.error_class == "timeout"
     assert cancelled.is_set()
+
+
+async def test_an_async_handler_that_swallows_its_cancellation_has_timed_out_all_the_same() -> None:
+    async def handler(job: ClaimedJob) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()  # and returns as if it had succeeded
+
+    assert (await outcome_of(handler, TargetSettings(timeout_for=0.01))).error_class == "timeout"
+
+
+@pytest.mark.parametrize("error", [RetryLater(1), Reject("no"), ValueError("x"), TimeoutError()])
+async def test_what_a_handler_raises_after_its_time_is_a_timeout(error: Exception) -> None:
+    async def handler(job: ClaimedJob) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise error
+
+    assert (await outcome_of(handler, TargetSettings(timeout_for=0.01))).error_class == "timeout"
+
+
+async def test_a_handler_that_goes_on_after_its_cancellation_is_told_of_and_keeps_its_slot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its job must not run elsewhere beside it, and its slot must not be given away while it is used."""
+    monkeypatch.setattr("tenantry.delivery.handlers._PATIENCE", 0.01)
+    told: list[Event] = []
+    heard, go = asyncio.Event(), asyncio.Event()
+
+    def events(event: Event) -> None:
+        told.append(event)
+        heard.set()
+
+    handlers = Handlers(events=events)
+
+    @handlers.register("work")
+    async def stubborn(job: ClaimedJob) -> None:
+        while not go.is_set():
+            with suppress(asyncio.CancelledError):
+                await go.wait()
+
+    running = asyncio.create_task(Router(handlers).execute(TO_HANDLER, TargetSettings(timeout_for=0.01)))
+    async with asyncio.timeout(5):
+        await heard.wait()
+    assert told == [HandlerOverran("work", TO_HANDLER.id, TO_HANDLER.tenant, 0.01)]
+    assert not running.done()
+    go.set()
+    outcome = await running
+    assert (outcome.error_class, outcome.busy_for > 0.01, len(told)) == ("timeout", True, 1)
+    handlers.close()
+
+
+async def test_a_handler_that_ends_when_it_is_cancelled_is_not_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tenantry.delivery.handlers._PATIENCE", 0.0)
+    told: list[Event] = []
+    handlers = Handlers(events=told.append)
+
+    @handlers.register("work")
+    async def obedient(job: ClaimedJob) -> None:
+        await asyncio.Event().wait()
+
+    await Router(handlers).execute(TO_HANDLER, TargetSettings(timeout_for=0.01))
+    await asyncio.wait([asyncio.create_task(asyncio.sleep(0))])
+    assert told == []
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0, "the cancellation was the limit's own"
+    handlers.close()
 
 
 async def test_a_plain_handler_keeps_its_slot_past_its_timeout_rather_than_run_twice() -> None:

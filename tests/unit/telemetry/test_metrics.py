@@ -43,6 +43,7 @@ def one_of_each() -> list[Event]:
         queue.FeedFailed(ACME, "InvariantBroken", 30.0),
         queue.JobsDied(NODE, (queue.JobDied(JobId("j"), ACME, "http_403 after 3 attempts"),)),
         queue.JobsReclaimed(4),
+        queue.HandlerOverran("work", JobId("j"), ACME, 30.0),
         queue.LeasesLost(NODE, 2, 9),
         queue.NodeJoined(NODE, 1, "shared", 50),
         queue.NodeDraining(NODE, 3, 30.0),
