@@ -18,6 +18,7 @@ from tenantry.kernel.errors import Closed, StoreUnavailable
 from tenantry.kernel.events import EventSink, ignore
 from tenantry.kernel.instant import Instant, Seconds
 from tenantry.kernel.randomness import Randomness, SystemRandomness
+from tenantry.kernel.tenant import TenantId
 from tenantry.limiter.buckets import Leased
 from tenantry.limiter.events import AuthorityFound, AuthorityLost, ExactDecided, LeasesExchanged
 from tenantry.limiter.exchange import Answer, Charge, Decision
@@ -43,6 +44,7 @@ class _Shard:
     call: asyncio.Task[None] | None = None
     failures: int = 0
     lost_at: Instant | None = None
+    cut: set[TenantId] = field(default_factory=set)  # whose asks failed and have not been answered since
 
 
 class SharedLimiter(Limiter):
@@ -239,6 +241,7 @@ class SharedLimiter(Limiter):
             shard.lost_at = self._now()
             self._events(AuthorityLost(shard.name, _reason(error), self.nodes))
         shard.failures += 1
+        shard.cut.update(each.ask.tenant for each in sent)
         await asyncio.sleep(_BACKOFF.delay(shard.failures, self._chance.uniform(0.5, 1.0)))
         again = [self._renewals_of_node.again(each) for each in sent]
         self._shard_anew(again)
@@ -254,11 +257,19 @@ class SharedLimiter(Limiter):
             for waiter in self._waiters.pop(pending.ask.tenant, ()):
                 if not waiter.done():
                     waiter.set_result(None)
-        now = self._now()
-        if shard.lost_at is not None:
-            self._events(AuthorityFound(shard.name, now - shard.lost_at))
-            shard.lost_at, shard.failures = None, 0
-        self._events(_exchanged(shard.name, sent, answers, now - began))
+        shard.failures = 0
+        self._found_again({each.ask.tenant for each in sent})
+        self._events(_exchanged(shard.name, sent, answers, self._now() - began))
+
+    def _found_again(self, answered: set[TenantId]) -> None:
+        """A shard is found when all its tenants are answered again, by itself or by whoever has taken its
+        place."""
+        for shard in self._shards.values():
+            if shard.lost_at is not None:
+                shard.cut -= answered
+                if not shard.cut:
+                    self._events(AuthorityFound(shard.name, self._now() - shard.lost_at))
+                    shard.lost_at = None
 
     async def _beat(self) -> None:
         while True:

@@ -32,12 +32,13 @@ _SWEPT = 2  # tenants looked at for each ask
 class _Tenant:
     """One tenant's accounts by the name of the limit, and the last answer to each node."""
 
-    __slots__ = ("accounts", "answers", "limits")
+    __slots__ = ("accounts", "answers", "ledger", "limits")
 
     def __init__(self) -> None:
         self.accounts: dict[str, Account] = {}
         self.limits: dict[str, Limit] = {}
         self.answers: dict[str, tuple[Instant, Answer]] = {}
+        self.ledger = False
 
 
 class MemoryLeaseAuthority:
@@ -106,6 +107,7 @@ class MemoryLeaseAuthority:
         last = known.answers.get(ask.node)
         if last is not None and last[1].sequence >= ask.sequence:
             return last[1]
+        known.ledger = ask.ledger
         grants = []
         for part in ask.parts:
             account = known.accounts.get(part.name) or opened(part.limit, now)
@@ -152,14 +154,18 @@ class MemoryLeaseAuthority:
             known.answers = {
                 node: last for node, last in known.answers.items() if last[0] + REMEMBERED_FOR > now
             }
-            known.accounts = {
-                name: account
-                for name, account in known.accounts.items()
-                if not idle(account, known.limits[name], now)
-            }
-            known.limits = {name: known.limits[name] for name in known.accounts}
+            for name in [
+                each for each, kept in known.accounts.items() if idle(kept, known.limits[each], now)
+            ]:
+                self._close_account(tenant, known, name, now)
             if known.accounts or known.answers:
                 self._tenants[tenant] = known
+
+    def _close_account(self, tenant: TenantId, known: _Tenant, name: str, now: Instant) -> None:
+        """It says no more than a new one would, but for what its last leases returned."""
+        _, lapsed = current(known.accounts.pop(name), known.limits.pop(name), now)
+        if known.ledger and lapsed:
+            self._book(tenant, name, Booking(lapsed=lapsed))
 
     def _forget_decisions(self, now: Instant) -> None:
         while self._decisions:
