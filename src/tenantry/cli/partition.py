@@ -147,6 +147,9 @@ def simulate(options: SimulateOptions) -> None:
     output.line(f"{amount(len(traffic), 'tenant')} over {amount(len(load), 'active partition')}.")
     output.table(("placed by", "fullest over mean"), [(name, f"{value:.2f}") for name, value in rows])
     output.line(f"Of all pairs of {shared.compared:,} tenants, {shared.apart:.1%} share no partition.")
+    named = {*layout.spreads, *layout.pins}
+    if named and named.isdisjoint(traffic):
+        output.line("The layout's spreads and pins name none of these tenants: give yours with --traffic.")
     if options.svg:
         write(options.svg, heat_map(layout, traffic, title="Load by partition"))
 
@@ -193,7 +196,8 @@ def _tell_choices(output: Output, layout: "Layout", tenant: str, spread: int) ->
     output.table(("spread", "slots", "keys moved"), [_choice_cells(each) for each in found])
     if best is not None:
         output.line(f"Cheaper: {best.spread} partitions by {best.slots} slots moves {best.moved:.1%}.")
-    output.line(f"{found[0].spread} partitions with jump slots from the start would move {least:.1%}.")
+    if found[0].moved > least + 1e-9:
+        output.line(f"{found[0].spread} partitions with jump slots from the start would move {least:.1%}.")
 
 
 def _choice_cells(choice: "Choice") -> tuple[object, ...]:

@@ -21,7 +21,9 @@ def unreadable(place: str, accepted: str, why: str) -> InvalidValue:
     return InvalidValue(place, _THIS, accepted, why)
 
 
-def decoded(text: str | bytes, *, may_have_bom: bool = False) -> str:
+def decoded(
+    text: str | bytes, *, may_have_bom: bool = False, wanted: str = "a registry of tiers or tenants"
+) -> str:
     """The document's text, not empty and without NUL. A byte order mark is dropped where it may stand.
 
     Raises :class:`InvalidValue` naming the byte, or the line and column.
@@ -40,7 +42,7 @@ def decoded(text: str | bytes, *, may_have_bom: bool = False) -> str:
             place_of(found, found.index("\x00")), "text without NUL characters", "Is this a binary file?"
         )
     if not found.strip():
-        raise InvalidValue("document", Described("an empty document"), "a registry of tiers or tenants")
+        raise InvalidValue("document", Described("an empty document"), wanted)
     return found
 
 

@@ -40,22 +40,29 @@ class Suggestion:
 
 
 def choices(layout: Layout, tenant: str, spread: int, slots: Slots | None = None) -> tuple[Choice, ...]:
-    """Ways to widen ``tenant`` to at least ``spread``: the one asked for first, then others, cheapest first.
+    """Ways to spread ``tenant`` over ``spread``: the one asked for first, then others, cheapest first.
 
-    The others are jump slots for the same spread, and the next doubling of what it has by its present slots.
+    The others are jump slots for the same spread and, by its present slots, the next doubling of what it has
+    that is not less than ``spread``; to narrow it, the last halving that is not.
     Pure. Raises :class:`InvalidValue` for a pinned tenant, whose pin says it all.
     """
     if tenant in layout.pins:
         raise InvalidValue("tenant", tenant, "a tenant without a pin", "Change its pin.")
     had = use_of(Placement(layout), tenant)
     asked = _choice(layout, tenant, spread, slots or had.slots)
-    doubled = len(had.partitions)
-    while doubled < spread:
-        doubled *= 2
-    ways = {(spread, "jump"), (doubled, had.slots)}
+    ways = {(spread, "jump"), (_by_twos(len(had.partitions), spread), had.slots)}
     others = [_choice(layout, tenant, k, rule) for k, rule in ways if k <= len(layout.apart())]
-    others = [each for each in others if each != asked]
+    others = [each for each in others if each != asked and each.spread != len(had.partitions)]
     return (asked, *sorted(others, key=lambda each: (each.moved, each.spread)))
+
+
+def _by_twos(had: int, spread: int) -> int:
+    """``had``, doubled until it is not less than ``spread``, or halved for as long as it is not."""
+    while had < spread:
+        had *= 2
+    while had % 2 == 0 and had // 2 >= spread:
+        had //= 2
+    return had
 
 
 def cheaper(found: tuple[Choice, ...]) -> Choice | None:

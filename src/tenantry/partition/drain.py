@@ -5,7 +5,9 @@ layout from a partition until the partitions that the same entities came from ar
 """
 
 from dataclasses import dataclass
+from math import isfinite
 
+from tenantry.kernel.instant import Timestamp, as_datetime
 from tenantry.partition.model import Layout
 from tenantry.partition.movement import Movement, flows
 
@@ -59,26 +61,39 @@ def _waits(found: Movement) -> tuple[Wait, ...]:
 def _steps(
     at: float, made: tuple[int, ...], retired: tuple[int, ...], waits: tuple[Wait, ...]
 ) -> "list[str]":
-    steps = []
+    steps, when = list[str](), _named(at)
     if made:
         steps.append(
             f"Make {_listed(made)}, and have every consumer assigned to them; nothing writes there yet."
         )
     steps.append(
-        f"Give every producer the new layout well before {at:.0f}: longer than it takes to reach the last "
+        f"Give every producer the new layout well before {when}: longer than it takes to reach the last "
         "one, plus the worst clock difference, plus the longest retry."
     )
     if waits:
         steps.append(
-            f"From {at:.0f} on, each of {len(waits)} partitions is held at its first event of the new "
-            "layout, for the tenants that moved, until its sources are read up to that time."
+            f"From {when} on, {_counted(len(waits))} held at the first event of the new layout, for the "
+            "tenants that moved, until the partitions that those came from are read up to that time."
         )
     if retired:
         steps.append(
-            f"Read {_listed(retired)} until empty; keep them while events before {at:.0f} are replayed."
+            f"Read {_listed(retired)} until empty; keep what is there while events before {when} are "
+            "replayed."
         )
     steps.append("Keep the old layout in the history for ever: replays go by it.")
     return steps
+
+
+def _named(at: float) -> str:
+    """A time as people read it; where it is none, or of no calendar, what it is."""
+    try:
+        return as_datetime(Timestamp(at)).isoformat().replace("+00:00", "Z") if isfinite(at) else "the change"
+    except (ValueError, OverflowError, OSError):
+        return f"{at:.0f}"
+
+
+def _counted(partitions: int) -> str:
+    return "one partition is" if partitions == 1 else f"each of {partitions} partitions is"
 
 
 def _listed(partitions: tuple[int, ...]) -> str:

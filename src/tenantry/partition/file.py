@@ -38,7 +38,7 @@ def parse_history(text: str | bytes, *, format: Literal["toml", "json"] = "toml"
     Raises :class:`InvalidValue` with the place (``layouts[1].spreads.acme``) and what is accepted; for an
     unknown key :class:`UnknownKey` with the nearest known one.
     """
-    plain = decoded(text)
+    plain = decoded(text, wanted="at least one [[layouts]] with its partitions")
     whole = _table("document", parse_toml(plain) if format == "toml" else parse_json(plain))
     _known("", whole, ("layouts",))
     listed = whole.get("layouts")

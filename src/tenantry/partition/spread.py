@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import overload
 
+from tenantry.config.validation import Described
 from tenantry.kernel.errors import InvalidValue
 from tenantry.partition.model import FIRST, Layout
 
@@ -32,7 +33,7 @@ class History:
             ordered.insert(0, _before(ordered[0]))
         for earlier, later in pairwise(ordered):
             if earlier.effective_from == later.effective_from:
-                raise InvalidValue("effective_from", later.effective_from, "each time once", "Two share it.")
+                raise _shared(later.effective_from)
         object.__setattr__(self, "layouts", tuple(ordered))
 
     @classmethod
@@ -88,6 +89,13 @@ def place_of(times: tuple[float, ...], moment: float) -> int:
     if isinstance(moment, (int, float)) and moment == moment:  # NaN is of no time  # noqa: PLR0124
         return bisect_right(times, moment) - 1 if moment > FIRST else 0
     raise InvalidValue("at", moment, "the event's own time: seconds since 1970-01-01T00:00:00Z, as a number")
+
+
+def _shared(at: float) -> InvalidValue:
+    if at == FIRST:
+        hint = "Only the first layout may leave it out: say from when on each of the others holds."
+        return InvalidValue("effective_from", Described("left out twice"), "each time once", hint)
+    return InvalidValue("effective_from", at, "each time once", "Two layouts share it.")
 
 
 def _before(first: Layout) -> Layout:

@@ -23,7 +23,7 @@ def parse_traffic(text: str | bytes) -> dict[str, float]:
 
     Raises :class:`InvalidValue`, naming the line.
     """
-    plain = decoded(text, may_have_bom=True)
+    plain = decoded(text, may_have_bom=True, wanted="tenants and their rates")
     rows = _from_json(plain) if plain.lstrip().startswith("{") else _from_csv(plain)
     found: dict[str, float] = {}
     for line, row in rows:

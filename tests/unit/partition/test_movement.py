@@ -51,6 +51,16 @@ def test_jump_slots_move_the_least_that_any_rule_could_and_nothing_is_cheaper() 
     assert cheaper(found) is None
 
 
+def test_to_narrow_a_spread_halving_is_named_and_leaving_it_is_no_choice() -> None:
+    found = choices(Layout(32, {"a": 8}), "a", 3)
+    assert {(each.spread, each.slots) for each in found} == {(3, "modulo"), (3, "jump"), (4, "modulo")}
+    best = cheaper(found)
+    assert best is not None
+    assert (best.spread, best.moved) == (4, pytest.approx(1 / 2))
+    assert choices(Layout(32, {"a": 8}), "a", 8)[0].moved == 0
+    assert cheaper(choices(Layout(32, {"a": 8}), "a", 8)) is None
+
+
 @pytest.mark.parametrize("old", [Spread(1), Spread(2), Spread(4), Spread(6), Spread(3, "jump")])
 @pytest.mark.parametrize(
     "new", [Spread(1), Spread(3), Spread(8), Spread(9), Spread(7, "jump"), Spread(2, "jump")]
@@ -83,6 +93,16 @@ def test_the_drain_plan_names_for_each_moved_key_the_partition_that_is_waited_fo
             assert was == then or (was in waits[then].sources and tenant in waits[then].tenants)
     assert plan.new == tuple(range(24, 32))
     assert any("24 to 31" in step for step in plan.steps)
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [(1_772_323_200, "2026-03-01T00:00:00Z"), (-inf, "the change"), (1e15, "1000000000000000")],
+)
+def test_a_drain_plan_names_its_time_as_people_read_it(at: float, told: str) -> None:
+    old, new = Layout(4), Layout(5, effective_from=at)
+    steps = drain_plan(old, new, movement(old, new, dict.fromkeys(TENANTS[:50], 1.0))).steps
+    assert any(f"before {told}" in step for step in steps)
 
 
 def test_what_stops_being_written_is_named_so_that_it_is_read_until_empty() -> None:

@@ -104,3 +104,12 @@ def test_traffic_that_cannot_be_read_is_told_by_its_line(text: str, told: str) -
 
 def test_a_history_given_as_one_layout_is_that_layout() -> None:
     assert History.of(Layout(4)).newest == Layout(4)
+
+
+def test_what_is_missing_from_a_file_is_named_for_what_the_file_is() -> None:
+    with pytest.raises(InvalidValue, match=r"empty document .* at least one \[\[layouts\]\]"):
+        parse_history("")
+    with pytest.raises(InvalidValue, match=r"empty document .* tenants and their rates"):
+        parse_traffic("\n")
+    with pytest.raises(InvalidValue, match=r"left out twice .* Only the first layout may"):
+        parse_history("[[layouts]]\npartitions = 4\n[[layouts]]\npartitions = 8\n")
