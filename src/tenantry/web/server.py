@@ -6,27 +6,36 @@ should not. What is served is told by events instead.
 
 import asyncio
 import socket
+from functools import partial
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from tenantry.kernel.errors import Closed, InvalidValue
 from tenantry.kernel.instant import Seconds
+from tenantry.web.heads import HEAD_LIMITS, GuardedProtocol, HeadLimits
 
 
 class HttpServer:
     """Serves ``app`` on ``host`` and ``port`` (0: any free one) between :meth:`start` and :meth:`stop`.
 
-    ``grace_for``: seconds that running requests get when it stops. One event loop; not to be started twice.
+    ``grace_for``: seconds that running requests get when it stops. ``heads``: how large and how slow the head
+    of a request may be. One event loop; not to be started twice.
     """
 
     def __init__(
-        self, app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0, grace_for: Seconds = 10.0
+        self,
+        app: ASGIApp,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        grace_for: Seconds = 10.0,
+        heads: HeadLimits = HEAD_LIMITS,
     ) -> None:
         if not 0 <= port <= 65_535:
             raise InvalidValue("port", port, "a port from 0 to 65535; 0 takes any free one")
         self._host, self._port = host, port
-        self._server = _Server(_config(app, grace_for))
+        self._server = _Server(_config(app, grace_for, heads))
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -77,11 +86,11 @@ class _Server(uvicorn.Server):
         await self._serve(sockets)
 
 
-def _config(app: ASGIApp, grace_for: Seconds) -> uvicorn.Config:
+def _config(app: ASGIApp, grace_for: Seconds, heads: HeadLimits) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         interface="asgi3",
-        http="httptools",
+        http=partial(GuardedProtocol, heads),  # type: ignore[arg-type]  # called like the class that it wants
         ws="none",
         lifespan="off",
         access_log=False,
