@@ -49,6 +49,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "port": "5432",
         "max_connections": "200",
         "shared_buffers": "128MB",
+        "dynamic_shared_memory_type": "mmap",  # what a kill leaves goes with the directory
+        "min_dynamic_shared_memory": "8MB",  # taken first, in memory
         "fsync": "on",
         "synchronous_commit": "on",
         "max_wal_size": "1GB",

@@ -364,3 +364,15 @@ async def test_starting_in_a_thread_leaves_the_event_loop_free(embedded_server_f
     assert await connection.fetchval("SELECT 1") == 1
     await connection.close()
     await asyncio.to_thread(server.stop)
+
+
+def test_a_server_that_is_killed_leaves_nothing_in_the_machines_shared_memory(
+    embedded_server_factory: Callable[..., EmbeddedServer],
+) -> None:
+    """Its segments there would outlive the machine's patience: nobody starts in a directory that is gone."""
+    server = embedded_server_factory()
+    server.start()
+    held = Path(f"/proc/{server.pid}/maps").read_text()
+    server.kill()
+    assert "/dev/shm/PostgreSQL" not in held
+    assert "pg_dynshmem/mmap" in held, "where they are instead, and go with the directory"

@@ -182,7 +182,7 @@ def _slots(view: View) -> Text:
 def _table(view: View) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("  tenants", no_wrap=True, min_width=18)
-    for heading in ("waiting", "running", "delivered/s", "p99 wait", "refused"):
+    for heading in ("waiting", "running", "delivered/s", "p99 wait", "refusals"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=7)
     for name, colour, accounts in view.groups():
         label = f"{name} (burst)" if name == view.burst.tenant else name

@@ -94,6 +94,11 @@ def _sentences(found: Figures, burst: Member) -> Iterable[tuple[str, str]]:
         f"waited {duration(found.before_burst)} (p99) before it and {duration(found.after_burst)} after it; "
         f"in one line for all, {duration(within.waits.fifo_p99)}.",
     )
+    yield (
+        "tiers",
+        "mix tenants that ask for less than their share, who hardly wait, with those that ask for more and "
+        "wait for themselves: compare the rows with FIFO and with due, not with each other.",
+    )
     yield "shares", _shares(found)
     yield (
         "kept",
