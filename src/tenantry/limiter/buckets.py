@@ -166,7 +166,10 @@ class Leased:
         """Whether something should be asked or reported now."""
         if self.assigned is not None:
             return now >= self.asked_at + self.crew.settings.sync_every
-        return not self.coming and now >= self.quiet_until
+        if self.coming:
+            half = self.crew.settings.term / 2
+            return self._far_off(now) and now >= self.asked_at + half
+        return now >= self.quiet_until
 
     def replan(self, limit: Limit, now: Instant) -> None:
         """Another limit from now on. A lease larger than the new limit's is cut at once."""
@@ -218,7 +221,9 @@ class Leased:
         need = max(self.need, 1.0) if attempted and not closing else 0.0
         target = max(need, min(self.largest_lease(), self._likely(attempted, now)))
         live = self.left if now < self.until else 0.0
-        surplus = live + self.coming if closing else max(0.0, live - target)
+        surplus = live if closing else max(0.0, live - target)
+        promised = self.coming if closing or self._far_off(now) else 0.0
+        self.coming -= promised
         asked = (
             need > 0 and self.assigned is None and not self.limit.exact and not self.coming and live < target
         )
@@ -228,23 +233,28 @@ class Leased:
             need=need if asked else 0.0,
             want=target - live if asked else 0.0,
             spent=self.spent,
-            returned=surplus,
+            returned=surplus + promised,
             charge=self.owed.lacking_for(now) * self.owed.limit.base,
             unleased=self.unleased,
             demand=attempted,
         )
-        self.left, self.low = max(0.0, live - surplus), target / 2
-        self.coming = 0.0 if closing else self.coming
+        self.left, self.low = live - surplus, target / 2
         self.spent = self.unleased = self.denied = self.need = 0.0
         self.asked_at = now
         return found
+
+    def _far_off(self, now: Instant) -> bool:
+        """Whether a reserved grant is so far off that it is better given back and asked for anew: others may
+        have given back what they held meanwhile."""
+        return self.coming > 0 and self.ready_at > now + self.crew.settings.term / 2
 
     def _likely(self, attempted: float, now: Instant) -> float:
         """What a lease's time will ask for, if calls go on as since the last ask."""
         if not attempted:
             return 0.0
         settings = self.crew.settings
-        passed = max(now - self.asked_at, settings.every)
+        since = now - self.asked_at
+        passed = max(since, settings.every) if since <= settings.term else settings.lease_for
         return float(ceil(min(attempted / passed * settings.lease_for, MOST)))
 
     def answered(self, part: Part, grant: Grant, sent_at: Instant, now: Instant) -> None:

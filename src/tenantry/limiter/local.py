@@ -48,7 +48,7 @@ class Limiter:
         settings: LimiterSettings | None = None,
         renewals: "Renewals | None" = None,
     ) -> None:
-        self.settings = settings or (renewals.crew.settings if renewals else LimiterSettings())
+        self.settings = settings or (LimiterSettings() if renewals is None else renewals.crew.settings)
         self.clock = clock or SystemClock()
         self._now: Callable[[], Instant] = self.clock.monotonic
         self._renewals = renewals
@@ -187,9 +187,9 @@ class Limiter:
         return leased
 
     def _more(self, plan: Plan) -> More | None:
-        if plan.plain and not (plan.exact and self._renewals):
+        if plan.plain and not (plan.exact and self._renewals is not None):
             return None
-        crew = self._renewals.crew if self._renewals else None
+        crew = self._renewals.crew if self._renewals is not None else None
         make = (lambda limit, name: Leased(limit, name, crew)) if crew else _refilled
         return More(plan, make, self.settings.most_keys)
 
@@ -220,7 +220,7 @@ class Limiter:
             if idle_only and not _idle(entry, now):
                 return False
             del self._tenants[tenant]
-            entry.more = entry.more or More(Plan(), _refilled, 1)
+            entry.more = entry.more or More(Plan(entry.limit), _refilled, 1)
             entry.more.gone = True  # whoever has found it already looks again
         finally:
             entry.turn.append(None)

@@ -167,9 +167,10 @@ class SharedLimiter(Limiter):
         except StoreUnavailable:
             for bucket in buckets:
                 bucket.cut = True
-            verdict = self._all_or_none(entry, key, route, cost) or self._decided(
-                entry.tenant, key, route, cost
-            )
+            found = self._all_or_none(entry, key, route, cost)
+            if found is None:  # another plan came meanwhile
+                return await self.acquire(entry.tenant, key=key, route=route, cost=cost)
+            verdict = found
         self._events(ExactDecided(verdict.allowed, verdict.basis.value, self._now() - began))
         return verdict
 
@@ -284,14 +285,19 @@ class SharedLimiter(Limiter):
             self._renewals_of_node.crew.nodes = max(1, count)
 
     async def _say_last_words(self) -> None:
+        """First what is under way, whose answers may still bring leases; then everything is given back."""
         waiting = [each for shard in self._shards.values() for each in shard.waiting]
-        entries = [entry for entry in self._tenants.values() if not entry.asking]
-        last = [*waiting, *self._renewals_of_node.due(), *self._renewals_of_node.closing(entries)]
+        await self._say([*waiting, *self._renewals_of_node.due()])
+        await self._say(self._renewals_of_node.closing(list(self._tenants.values())))
+
+    async def _say(self, words: list[Pending]) -> None:
         by_shard: dict[str, list[Pending]] = {}
-        for each in last:
+        for each in words:
             by_shard.setdefault(self._authority.shard_of(each.ask.tenant), []).append(each)
         for sent in by_shard.values():
-            await self._authority.exchange([each.ask for each in sent])
+            answers = await self._authority.exchange([each.ask for each in sent])
+            for pending, answer in zip(sent, answers, strict=True):
+                self._renewals_of_node.answered(pending, answer)
 
 
 def _verdict(decision: Decision) -> Verdict:

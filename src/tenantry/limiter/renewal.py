@@ -13,7 +13,7 @@ from typing import Final
 
 from tenantry.kernel.clock import Clock
 from tenantry.kernel.instant import Instant
-from tenantry.limiter.buckets import Crew, Leased
+from tenantry.limiter.buckets import NEVER, Crew, Leased
 from tenantry.limiter.exchange import Answer, Ask, Part
 from tenantry.limiter.settings import LimiterSettings
 from tenantry.limiter.tenants import LeasedTenant
@@ -25,12 +25,14 @@ _LOOKED_AT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An ask under way: whose, of which buckets, and when it was first sent."""
+    """An ask under way: whose, of which buckets, and when it was first sent. ``last``: everything was given
+    back with it."""
 
     entry: LeasedTenant
     ask: Ask
     buckets: tuple[Leased, ...]
     sent_at: Instant
+    last: bool = False
 
 
 class Renewals:
@@ -46,10 +48,6 @@ class Renewals:
         self.wake: Callable[[], None] = _nobody
         self._wanting: deque[LeasedTenant] = deque()
         self._held: deque[tuple[Instant, int, LeasedTenant]] = deque()  # leases by when they were granted
-
-    def __len__(self) -> int:
-        """How many tenants want to ask."""
-        return len(self._wanting)
 
     def want(self, entry: LeasedTenant) -> None:
         """This tenant has something to ask or to tell. O(1)."""
@@ -83,6 +81,8 @@ class Renewals:
         try:
             for bucket, part, grant in zip(pending.buckets, pending.ask.parts, answer.grants, strict=True):
                 bucket.answered(part, grant, pending.sent_at, now)
+                if pending.last:
+                    bucket.until = NEVER
             entry.asking = False
             held = any(bucket.left > 0 for bucket in entry.buckets())
             untold = any(bucket.unleased > 0 for bucket in entry.buckets())
@@ -123,7 +123,7 @@ class Renewals:
             return None
         parts = tuple(part for _, part in said)
         ask = Ask(entry.tenant, self.node, sequence, self.crew.settings.term, parts, entry.ledger)
-        return Pending(entry, ask, tuple(bucket for bucket, _ in said), now)
+        return Pending(entry, ask, tuple(bucket for bucket, _ in said), now, last=closing)
 
     def _look_at_leases(self, now: Instant) -> None:
         """Leases that are half over and were not renewed: what was spent of them is told, since at the end of
