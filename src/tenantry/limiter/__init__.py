@@ -30,7 +30,7 @@ Failures. A lost answer is asked for again under its number and charges once. A 
 after their term. A store that is gone changes "exact" into "approximately right" and never refuses by itself.
 
 ``model``      limits, plans, verdicts
-``exchange``   what travels, and the authority's rule, pure
+``exchange``   what travels, and the authority's rule, pure; ``shares``: another rule, that divides instead
 ``ledger``     what was granted and spent, by the day
 ``buckets``    the local ones, ``tenants`` the record of one tenant, ``plans`` a million plans in flat arrays
 ``local``      :class:`Limiter`: decisions; ``renewal``: what is asked for; ``node``: the loop around it

@@ -87,10 +87,12 @@ class Refilled:
 
 @dataclass(slots=True)
 class Crew:
-    """What all buckets of a node share: its settings, and how many nodes there are, itself among them."""
+    """What all buckets of a node share: its settings, how many nodes there are, itself among them, and which
+    part of an even share is open to them."""
 
     settings: LimiterSettings
     nodes: int = 1
+    opening: float = 1.0
     _shares: dict[tuple[Limit, int], Limit] = field(default_factory=dict)
 
     def share_of(self, limit: Limit) -> Limit:
@@ -100,7 +102,7 @@ class Crew:
         if found is None:
             if len(self._shares) > 10_000:
                 self._shares.clear()
-            found = self._shares[key] = limit.share(self.nodes)
+            found = self._shares[key] = limit.part(self.opening / self.nodes)
         return found
 
 
@@ -156,6 +158,12 @@ class Leased:
         self.share.give_back(cost, now)
         self.owed.give_back(cost, now)
         self.unleased = max(0.0, self.unleased - cost)
+
+    @property
+    def reports(self) -> bool:
+        """Whether it holds a larger part of the limit than it could always open with: then it tells its
+        demand, even that there is none."""
+        return self.assigned is not None and self.assigned > 1.001 * self.crew.opening / self.crew.nodes
 
     def expect(self, cost: float) -> None:
         """A call of ``cost`` is about to come, or was refused for want of a lease."""
@@ -318,7 +326,7 @@ class Leased:
         there = self.estimated(now)
         if self.level < 1.0 and there < self.limit.capacity:
             there = 0.0
-        opening = max(there / self.crew.nodes, min(1.0, there), 0.0)
+        opening = max(there * self.crew.opening / self.crew.nodes, min(1.0, there), 0.0)
         lacking = max(0.0, self.share.limit.capacity - opening)
         self.share.full_at = charged(NEVER, self.share.limit.rate, lacking, now)
 

@@ -69,6 +69,7 @@ class SharedLimiter(Limiter):
         self._chance: Randomness = SystemRandomness()
         self.node = f"{node}-{self._chance.token(6).hex()}"
         self._renewals_of_node = Renewals(self.node, chosen, settings)
+        self._renewals_of_node.crew.opening = authority.opening
         super().__init__(plans, clock=chosen, renewals=self._renewals_of_node)
         self._authority, self._events = authority, events
         self._shards: dict[str, _Shard] = {}
@@ -205,7 +206,11 @@ class SharedLimiter(Limiter):
 
     async def _run(self) -> None:
         while True:
-            await self._woken.wait()
+            with suppress(
+                TimeoutError
+            ):  # leases that are half over are looked at whether anybody calls or not
+                async with asyncio.timeout(self.settings.term / 8):
+                    await self._woken.wait()
             self._woken.clear()
             self._told = False
             for pending in self._renewals_of_node.due():

@@ -32,6 +32,11 @@ class Authority(Protocol):
     so within its own timeout.
     """
 
+    @property
+    def opening(self) -> float:
+        """Which part of an even share a node may spend before the first answer, in (0, 1]."""
+        ...
+
     def shard_of(self, tenant: TenantId) -> str:
         """Which part of the authority keeps this tenant: asks of one shard travel in one call. O(1)."""
         ...

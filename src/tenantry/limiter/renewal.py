@@ -47,6 +47,7 @@ class Renewals:
         self.crew = Crew(chosen, chosen.nodes)
         self.wake: Callable[[], None] = _nobody
         self._wanting: deque[LeasedTenant] = deque()
+        self._reporting: deque[tuple[Instant, int, LeasedTenant]] = deque()
         self._held: deque[tuple[Instant, int, LeasedTenant]] = deque()  # leases by when they were granted
 
     def want(self, entry: LeasedTenant) -> None:
@@ -59,6 +60,7 @@ class Renewals:
         """What is new and to be sent now. O(asks)."""
         now = self._clock.monotonic()
         self._look_at_leases(now)
+        self._report(now)
         found = []
         for _ in range(len(self._wanting)):
             pending = self._asked(self._wanting.popleft(), now)
@@ -85,13 +87,16 @@ class Renewals:
                     bucket.until = NEVER
             entry.asking = False
             held = any(bucket.left > 0 for bucket in entry.buckets())
-            untold = any(bucket.unleased > 0 for bucket in entry.buckets())
+            untold = any(bucket.unleased > 0 and bucket.assigned is None for bucket in entry.buckets())
+            divided = any(bucket.reports for bucket in entry.buckets())
         finally:
             entry.turn.append(None)
         if untold:  # it went on spending the share while the answer was under way
             self.want(entry)
         elif held:
             self._held.append((now, entry.sequence, entry))
+        if divided:
+            self._reporting.append((now, entry.sequence, entry))
 
     def failed(self, pending: Pending) -> None:
         """No answer came: the tenant's buckets know that they are cut off. O(buckets)."""
@@ -113,7 +118,7 @@ class Renewals:
         try:
             closing = closing or (entry.more is not None and entry.more.gone)
             said = [(bucket, bucket.part(now, closing=closing)) for bucket in entry.buckets()]
-            said = [(bucket, part) for bucket, part in said if _says(part)]
+            said = [each for each in said if _says(each[1]) or each[0].assigned is not None]
             entry.asking = bool(said)
             entry.sequence += bool(said)
             sequence = entry.sequence
@@ -124,6 +129,14 @@ class Renewals:
         parts = tuple(part for _, part in said)
         ask = Ask(entry.tenant, self.node, sequence, self.crew.settings.term, parts, entry.ledger)
         return Pending(entry, ask, tuple(bucket for bucket, _ in said), now, last=closing)
+
+    def _report(self, now: Instant) -> None:
+        """Under static shares a node tells its demand now and then, above all that it has none."""
+        every = self.crew.settings.sync_every
+        while self._reporting and now >= self._reporting[0][0] + every:
+            _, sequence, entry = self._reporting.popleft()
+            if not entry.asking and entry.sequence == sequence:
+                self.want(entry)
 
     def _look_at_leases(self, now: Instant) -> None:
         """Leases that are half over and were not renewed: what was spent of them is told, since at the end of

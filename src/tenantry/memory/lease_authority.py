@@ -48,6 +48,8 @@ class MemoryLeaseAuthority:
     each tenant that has a bucket that is not full, a live lease, or an answer of the last minute.
     """
 
+    opening = 1.0
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._tenants: OrderedDict[TenantId, _Tenant] = OrderedDict()

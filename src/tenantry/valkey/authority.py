@@ -28,6 +28,8 @@ class ValkeyLeaseAuthority:
     the same. ``timeout``: seconds that one server has to answer, in [0.01, 60]. Nothing is connected before
     the first call. Raises :class:`InvalidValue`."""
 
+    opening = 1.0
+
     def __init__(self, url: str, *, prefix: str = "tenantry:limits", timeout: Seconds = 0.5) -> None:
         if not 0.01 <= timeout <= 60:
             raise InvalidValue("timeout", timeout, "seconds in [0.01, 60]")
