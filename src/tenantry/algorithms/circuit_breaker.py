@@ -11,8 +11,9 @@ not making them costs nothing. What is added here to the textbook's three states
   answer may say nothing of the target: the lease runs out or is given back, and another probe is let through.
 - Calls that were under way when it tripped come back late and say nothing new. No probe is admitted before
   they are back, or one timeout has passed: so every ending heard while half-open is a probe's.
-- The cool-down doubles with each trip that follows another closely, and is spread by chance: many lanes that
-  tripped together do not come back together.
+- The cool-down doubles with each trip that follows another closely, up to twice what the failure cost: a
+  refusal costs milliseconds and may be asked for often, a probe that hangs holds a slot for a whole timeout.
+  It is spread by chance: many lanes that tripped together do not come back together.
 
 States
 ------
@@ -63,8 +64,9 @@ TRANSITIONS: Final[Mapping[tuple[BreakerState, Moved], BreakerState]] = MappingP
 @dataclass(frozen=True, slots=True)
 class BreakerSettings:
     """``share`` in (0, 1] of at least ``least`` calls within ``window_for`` seconds, or ``consecutive`` calls
-    in a row without an answer, trip it. ``probes``: admitted while half-open, >= 1. ``cool_for`` doubles up
-    to ``longest_for`` seconds with each trip within ``calm_for`` seconds of being closed."""
+    in a row without an answer, trip it. ``probes``: admitted while half-open, >= 1. ``cool_for`` seconds
+    double with each trip within ``calm_for`` seconds of being closed, up to ``worth`` times the seconds that
+    the failure cost, but to four times itself at least and to ``longest_for`` at most."""
 
     share: float = 0.5
     least: int = 10
@@ -73,7 +75,8 @@ class BreakerSettings:
     probes: int = 1
     cool_for: float = 1.0
     longest_for: float = 60.0
-    calm_for: float = 60.0
+    worth: float = 2.0
+    calm_for: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +135,22 @@ class Breaker:
     proved: int = 0
 
 
-def heard(breaker: Breaker, runs: Runs, settings: BreakerSettings, *, now: float, draw: float) -> Breaker:
-    """The breaker after endings that speak about the target. ``draw`` is uniform in [0, 1]. Pure, O(1)."""
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """What a trip needs to know. ``cost``: seconds that the slowest failure took. ``draw``: uniform in
+    [0, 1]."""
+
+    now: float
+    cost: float = 0.0
+    draw: float = 0.5
+
+
+def heard(breaker: Breaker, runs: Runs, settings: BreakerSettings, failing: Failing) -> Breaker:
+    """The breaker after endings that speak about the target. Pure, O(1)."""
     if breaker.state is BreakerState.CLOSED:
-        return _heard_closed(breaker, runs, settings, now=now, draw=draw)
+        return _heard_closed(breaker, runs, settings, failing)
     if breaker.state is BreakerState.HALF_OPEN and runs.calls:
-        return _heard_probes(breaker, runs, settings, now=now, draw=draw)
+        return _heard_probes(breaker, runs, settings, failing)
     return breaker  # open: what comes back now was sent before it tripped
 
 
@@ -184,39 +197,36 @@ def frees_at(breaker: Breaker, *, in_flight: int, timeout_for: float, now: float
     return min((lease for lease in breaker.leases if lease > now), default=now)
 
 
-def _heard_closed(
-    breaker: Breaker, runs: Runs, settings: BreakerSettings, *, now: float, draw: float
-) -> Breaker:
-    slid = _slid(breaker, settings, now)
+def _heard_closed(breaker: Breaker, runs: Runs, settings: BreakerSettings, failing: Failing) -> Breaker:
+    slid = _slid(breaker, settings, failing.now)
     in_a_row = max(runs.longest, breaker.tail + runs.head)
     tail = breaker.tail + runs.calls if runs.tail == runs.calls else runs.tail
     recent = (slid.recent[0] + runs.calls, slid.recent[1] + runs.failed)
     counted = replace(slid, recent=recent, tail=tail)
     calls, failed = recent[0] + slid.before[0], recent[1] + slid.before[1]
     if in_a_row >= settings.consecutive or (calls >= settings.least and failed >= settings.share * calls):
-        return tripped(counted, settings, now=now, draw=draw)
+        return tripped(counted, settings, failing)
     return counted
 
 
-def _heard_probes(
-    breaker: Breaker, runs: Runs, settings: BreakerSettings, *, now: float, draw: float
-) -> Breaker:
+def _heard_probes(breaker: Breaker, runs: Runs, settings: BreakerSettings, failing: Failing) -> Breaker:
     if runs.failed:
-        return tripped(breaker, settings, now=now, draw=draw)
+        return tripped(breaker, settings, failing)
     proved = breaker.proved + runs.succeeded
     if proved >= settings.probes:
-        return _moved(breaker, Moved.PROVED, now)
+        return _moved(breaker, Moved.PROVED, failing.now)
     return replace(breaker, proved=proved, leases=breaker.leases[runs.succeeded :])
 
 
-def tripped(breaker: Breaker, settings: BreakerSettings, *, now: float, draw: float) -> Breaker:
-    """The breaker opened, whatever was counted. ``draw`` in [0, 1] spreads the cool-down by a quarter either
-    way. Pure, O(1)."""
+def tripped(breaker: Breaker, settings: BreakerSettings, failing: Failing) -> Breaker:
+    """The breaker opened, whatever was counted. The cool-down is spread by a quarter either way. Pure."""
+    now = failing.now
     calm = breaker.state is BreakerState.CLOSED and now - breaker.since >= settings.calm_for
     trips = 1 if calm else breaker.trips + 1
-    cool_for = min(settings.longest_for, settings.cool_for * 2.0 ** min(trips - 1, 30))
+    longest_for = min(settings.longest_for, max(4.0 * settings.cool_for, settings.worth * failing.cost))
+    cool_for = min(longest_for, settings.cool_for * 2.0 ** min(trips - 1, 30))
     opened = replace(_moved(breaker, Moved.TRIP, now), trips=trips)
-    return replace(opened, cooled_at=now + cool_for * (0.75 + 0.5 * draw))
+    return replace(opened, cooled_at=now + cool_for * (0.75 + 0.5 * failing.draw))
 
 
 def _moved(breaker: Breaker, why: Moved, now: float) -> Breaker:

@@ -8,7 +8,7 @@ latency) says how much they wait, as in TCP Vegas (1995) and in the gradient of 
 (2018). The rule keeps it a little above 1: full, with next to no queue. What is its own:
 
 - Growth is in proportion to the *room* that is left: an eighth a round trip while no queue shows, nothing at
-  12 % of queueing. So the limit settles where others swing.
+  5 % of queueing. So the limit settles where others swing.
 - A level that was *crowded* or *lost* calls becomes a **ceiling**. The limit rests below it, tests it again
   after some round trips, and gives up the ceiling when the test is quiet. At two or three calls in flight one
   more is the difference between good and bad: without a memory a rule would try it every few round trips.
@@ -37,7 +37,7 @@ dipping   fewer in flight for two round trips, so that the reference can be meas
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import floor, inf
+from math import ceil, floor, inf, sqrt
 from types import MappingProxyType
 from typing import Final
 
@@ -62,20 +62,29 @@ class Sign(StrEnum):
     LOST = "lost"  # calls were lost
 
 
+FEW: Final = 4
+"""Up to so many permits a dip goes down to one, for as many round trips: of a part of them some would still
+wait for each other."""
+
+
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
     """``most`` and ``least``: bounds of the limit, least > 0. ``growth``: the largest part it grows by in a
     round trip, and at least one call; ``quiet``, ``full``, ``crowded``: ratios up to which it grows so, grows
-    at all, and is only trimmed. ``rest``: round trips below a ceiling. ``dip``: the part kept while
+    at all, and is only trimmed; ``bearable``: up to which calls may wait where one fewer would leave the
+    target idle. ``stuck``: the part of calls out too long at which growth stops. ``rest``: round trips below
+    a ceiling, doubled by each test that lost calls up to ``longest_rest``. ``dip``: the part kept while
     dipping."""
 
     most: float = 10_000.0
     least: float = 0.02
-    growth: float = 0.125
-    quiet: float = 1.06
-    full: float = 1.12
+    growth: float = 0.13
+    quiet: float = 1.0
+    full: float = 1.05
     crowded: float = 1.3
-    rest: int = 8
+    bearable: float = 1.45
+    stuck: float = 0.3
+    rest: int = 4
     longest_rest: int = 128
     dip: float = 0.75
 
@@ -97,8 +106,9 @@ class Round:
 @dataclass(frozen=True, slots=True)
 class Limit:
     """``level``: calls that may be in flight, a float. ``ceiling``: the level that was too much; infinite:
-    none known. ``strikes``: tests of it that failed. ``rounds``: round trips left in this mode. ``back``:
-    where to return from a test or a dip; while seeking, up to where growth may double."""
+    none known. ``strikes``: tests of it that lost calls. ``rounds``: round trips left in this mode. ``back``:
+    where to return from a test or a dip. ``known``: a level that once served: half of it may be regained by
+    doubling."""
 
     level: float = 1.0
     mode: Mode = Mode.SEEKING
@@ -106,6 +116,7 @@ class Limit:
     strikes: int = 0
     rounds: int = 0
     back: float = 0.0
+    known: float = 0.0
 
     @property
     def permits(self) -> int:
@@ -132,16 +143,23 @@ def sign_of(limit: Limit, seen: Round, settings: LimitSettings) -> Sign:
     if seen.ratio is None:
         hanging = seen.stuck and 2 * seen.stuck >= limit.permits
         return Sign.CROWDED if hanging else Sign.UNUSED
-    if seen.ratio > settings.crowded:
+    ratio = seen.ratio - doubt(seen)
+    if ratio > settings.crowded:
         return Sign.CROWDED
-    if seen.ratio > settings.full or seen.stuck >= max(2.0, 0.1 * limit.permits):
+    if ratio > settings.full or seen.stuck >= max(2.0, settings.stuck * limit.permits):
         return Sign.FULL
     return Sign.QUIET if seen.most >= limit.permits else Sign.UNUSED
 
 
 def fallen(limit: Limit, settings: LimitSettings) -> Limit:
     """At the minimum, as in an outage; half of the former level may be regained quickly after it. Pure."""
-    return Limit(settings.least, back=max(limit.level, limit.back) / 2.0)
+    return Limit(settings.least, known=max(limit.level, limit.known))
+
+
+def doubt(seen: Round) -> float:
+    """How far the ratio of so few calls may be off by chance: a fifth for one, a fiftieth for a hundred.
+    Pure, O(1)."""
+    return 0.15 / sqrt(max(1, seen.succeeded))
 
 
 def restarted(limit: Limit) -> Limit:
@@ -153,8 +171,9 @@ def dipped(limit: Limit, settings: LimitSettings) -> Limit:
     """Fewer in flight for two round trips. Only while nothing else is being tried. Pure, O(1)."""
     if limit.mode not in {Mode.SEEKING, Mode.RESTING} or limit.permits < 2:
         return limit
-    level = max(1.0, min(limit.level * settings.dip, limit.permits - 1.0))
-    return replace(limit, level=level, mode=Mode.DIPPING, rounds=2, back=limit.level)
+    few = limit.permits <= FEW
+    level, rounds = (1.0, FEW) if few else (limit.level * settings.dip, 2)
+    return replace(limit, level=level, mode=Mode.DIPPING, rounds=rounds, back=limit.level)
 
 
 def pause_for(level: float, latency: float, *, longest: float = 60.0) -> float:
@@ -168,28 +187,37 @@ def _stay(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Li
 
 
 def _grow(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
-    if limit.level < 1.0 or limit.level < limit.back:
-        ceiling = max(1.0, limit.back)
-        return replace(limit, level=min(ceiling, 2.0 * limit.level))
-    ratio = 1.0 if seen.ratio is None else seen.ratio
-    room = min(1.0, (settings.full - ratio) / (settings.full - settings.quiet))
-    return replace(limit, level=limit.level + room * max(1.0, settings.growth * limit.level), back=0.0)
+    regained = max(1.0, limit.known / 2.0)
+    if limit.level < regained:
+        return replace(limit, level=min(regained, 2.0 * limit.level))
+    ratio, full = seen.ratio or 1.0, settings.full + doubt(seen)
+    room = min(1.0, (full - ratio) / (full - settings.quiet))
+    return replace(limit, level=limit.level + room * max(1.0, settings.growth * limit.level))
 
 
 def _trim(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
     """Half of the way to where there would be no more waiting than wanted: the other half is under way."""
     if seen.ratio is None or seen.ratio <= settings.full:
         return limit
-    part = 0.5 + 0.5 * settings.full / seen.ratio
-    return replace(limit, level=max(min(1.0, limit.level), limit.level * part), back=0.0)
+    level = limit.level * (0.5 + 0.5 * settings.full / seen.ratio)
+    return replace(limit, level=max(min(level, limit.level), _needed(limit, seen.ratio)))
 
 
 def _cut(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
     """To what is served without waiting, and a little more; waiting alone never goes below 1."""
-    level = limit.level / seen.ratio if seen.ratio is not None else limit.level / 4.0
-    floor_ = min(1.0, limit.level)
-    kept = min(level * 1.05, limit.permits - 1.0)
-    return _under(limit, max(floor_, kept), draw)
+    if seen.ratio is None:  # nothing comes back at all
+        return _under(limit, max(min(1.0, limit.level), limit.level / 4.0))
+    needed = _needed(limit, seen.ratio)
+    if needed >= limit.permits and seen.ratio - doubt(seen) <= settings.bearable:
+        return limit  # one fewer would leave more idle than this one waits
+    kept = max(limit.level / seen.ratio * 1.05, needed)
+    return _under(limit, max(min(1.0, limit.level), min(kept, limit.permits - 1.0)))
+
+
+def _needed(limit: Limit, ratio: float) -> float:
+    """Whole calls that keep the target busy, by Little's law; never more than the limit. One fewer would
+    leave a part of it idle, and with few in flight that part is large."""
+    return min(limit.level, float(max(1, ceil(limit.permits / ratio - 0.15))))
 
 
 def _back_off(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
@@ -198,14 +226,15 @@ def _back_off(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -
     level = limit.level * max(0.5, 1.0 - 2.0 * share)
     if limit.mode is Mode.TESTING:
         level = min(level, limit.back)
-    return _under(limit, level, draw)
-
-
-def _under(limit: Limit, level: float, draw: float) -> Limit:
-    """Cut to ``level``; what it was is a ceiling, a firmer one if it was tested before."""
     near = limit.ceiling < inf and 0.8 * limit.ceiling <= limit.level <= 1.25 * limit.ceiling
-    strikes = limit.strikes + 1 if near else 0
-    return Limit(level, Mode.DRAINING, ceiling=limit.level, strikes=strikes)
+    return replace(_under(limit, level), strikes=limit.strikes + 1 if near else 0)
+
+
+def _under(limit: Limit, level: float) -> Limit:
+    """Cut to ``level``; what it was is a ceiling. What it was while it grew is remembered: what failed a test
+    says nothing of how high it once was."""
+    known = limit.level if limit.mode is Mode.SEEKING else max(limit.level, limit.known)
+    return Limit(level, Mode.DRAINING, ceiling=limit.level, known=known)
 
 
 def _drained(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
@@ -217,9 +246,9 @@ def _drained(limit: Limit, seen: Round, settings: LimitSettings, draw: float) ->
 
 def _rest(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
     if limit.level < 1.0:  # a round is one paced call: that it comes back is rest enough
-        return replace(limit, mode=Mode.RESTING, rounds=1, back=0.0)
+        return replace(limit, mode=Mode.RESTING, rounds=1)
     rounds = min(settings.longest_rest, settings.rest << min(limit.strikes, 16))
-    return replace(limit, mode=Mode.RESTING, rounds=max(1, round(rounds * (0.75 + 0.5 * draw))), back=0.0)
+    return replace(limit, mode=Mode.RESTING, rounds=max(1, round(rounds * (0.75 + 0.5 * draw))))
 
 
 def _wait(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
@@ -235,21 +264,22 @@ def _judge(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> L
     """A test that stays quiet for two round trips gives up the ceiling."""
     if limit.rounds > 1:
         return replace(limit, rounds=limit.rounds - 1)
-    return Limit(limit.level, ceiling=limit.ceiling, strikes=limit.strikes)
+    passed = Limit(limit.level, ceiling=limit.ceiling, strikes=limit.strikes, known=limit.known)
+    return _grow(passed, seen, settings, draw)
 
 
 def _return(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
     """A test that found it full: that is where the ceiling is."""
-    back = replace(limit, level=limit.back, strikes=limit.strikes + 1, ceiling=limit.level)
-    return _rest(back, seen, settings, draw)
+    needed = _needed(limit, seen.ratio or 1.0) if seen.ratio else 0.0
+    return _rest(replace(limit, level=max(limit.back, needed), ceiling=limit.level), seen, settings, draw)
 
 
 def _surface(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
     """The end of a dip."""
     if limit.rounds > 1:
         return replace(limit, rounds=limit.rounds - 1)
-    up = replace(limit, level=limit.back, mode=Mode.SEEKING, back=0.0)
-    return up if limit.ceiling == inf else _rest(up, seen, settings, draw)
+    up = replace(limit, level=limit.back, mode=Mode.SEEKING)
+    return up if limit.back > limit.ceiling or limit.ceiling == inf else _rest(up, seen, settings, draw)
 
 
 STEPS: Final[Mapping[tuple[Mode, Sign], Change]] = MappingProxyType(

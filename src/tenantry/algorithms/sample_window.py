@@ -38,6 +38,9 @@ SMALLEST: Final = 1e-5
 LAST_BUCKET: Final = 480
 """About 1,500 s, beyond the longest timeout; whatever is slower counts as this."""
 
+SLACK: Final = 1e-6
+"""Seconds: more than the rounding of any instant, so that who comes back when told is not told to again."""
+
 PATIENCE: Final = 4.0
 """Round trips after which a window is due though little came back."""
 
@@ -74,7 +77,7 @@ def opened(now: float, in_flight: int) -> Window:
 
 def is_due(window: Window, *, round_trip: float, enough: int, now: float) -> bool:
     """Whether the window is to be read. ``round_trip`` in seconds, > 0; ``enough``: calls. Pure, O(1)."""
-    lasted = now - window.opened_at
+    lasted = now - window.opened_at + SLACK
     if lasted >= PATIENCE * round_trip:
         return True
     return window.ended >= enough and lasted >= round_trip

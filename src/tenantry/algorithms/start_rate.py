@@ -19,20 +19,30 @@ paced    *free* when the rate has grown to twice what was last refused, and noth
 """
 
 from dataclasses import dataclass, replace
-from math import cbrt, inf
+from math import floor, inf
 from typing import Final
 
-KEEP: Final = 0.9
+KEEP: Final = 0.93
 """What a refusal leaves of the rate at which calls succeeded."""
 
-CURVE: Final = 0.0001
-"""How fast the cubic leaves its plateau: a part of the refused rate, per second cubed."""
+PLATEAU_AT: Final = 30.0
+"""Seconds after a refusal at which the rate is again what was refused."""
 
-PLATEAU_AT: Final = cbrt((1.0 - KEEP) / CURVE)
-"""Seconds after a refusal at which the rate is again what was refused: 10."""
+CURVE: Final = (1.0 - KEEP) / PLATEAU_AT**3
+"""How fast the cubic leaves its plateau: a part of the refused rate, per second cubed."""
 
 MEASURE: Final = 1.0
 """Seconds over which the rate of successes is taken."""
+
+AGAIN: Final = 3.0
+"""Seconds after a refusal in which another says that the rate was taken for far too high: of a burst, most
+likely, that the target lets through now and then."""
+
+TOO_HIGH: Final = 0.85
+"""What such a one leaves besides."""
+
+SLACK: Final = 1e-6
+"""Seconds: more than the rounding of any instant."""
 
 BURST: Final = 0.05
 """Seconds' worth of starts that may be saved up: a planner's round."""
@@ -75,9 +85,9 @@ def succeeded(rate: StartRate, count: int, now: float) -> StartRate:
 def refused(rate: StartRate, now: float) -> StartRate:
     """The rate after calls that were sent since the last refusal were refused. Pure, O(1)."""
     lasted = now - rate.counting_from
-    lately = rate.count / lasted if lasted >= MEASURE / 2.0 else 0.0
-    seen = max(lately, rate.achieved) or rate.count / max(lasted, MEASURE / 10.0)
-    level = min(rate_at(rate, now), max(seen, 1.0 / 60.0))
+    seen = max(rate.count / lasted if lasted >= MEASURE / 10.0 else 0.0, rate.achieved, 1.0 / 60.0)
+    again = rate.refused is not None and now - rate.since < AGAIN
+    level = min(rate_at(rate, now), seen) * (TOO_HIGH if again else 1.0)
     return replace(rate, refused=level, since=now, tokens=0.0, at=now, count=0, counting_from=now)
 
 
@@ -108,6 +118,14 @@ def started(rate: StartRate, count: int, now: float) -> StartRate:
     if rate.refused is None:
         return rate
     return replace(rate, tokens=startable(rate, now) - count, at=max(now, rate.at))
+
+
+def may_start(rate: StartRate, now: float) -> int | None:
+    """Whole starts that are allowed now; None while free. Who comes back when told is allowed one, whatever
+    the rounding of instants. Pure, O(1)."""
+    if rate.refused is None:
+        return None
+    return floor(startable(rate, now) + SLACK * rate_at(rate, now))
 
 
 def next_start_at(rate: StartRate, now: float) -> float:

@@ -5,6 +5,7 @@
 ``retry``         what becomes of the job: delivered, tried again later, dead
 ``summary``       what a worker says about a lane when it settles; summaries add up
 ``shaper``        how much may be in flight to the target, stepped by summaries; with it the lane's breaker
+``shaper_model``  its records: settings, state, what it permits
 ``shaper_state``  the shaper's state as a plain value, for the row in which it is kept
 
 All of it is pure: values in, values out. Whoever holds a lane's state is the one that steps it.

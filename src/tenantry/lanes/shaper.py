@@ -20,9 +20,8 @@ For a planner (all pure, O(1) or O(buckets))::
     …and step again at ``due_at(state, …)`` though nothing was heard.
 """
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from math import floor, isfinite
+from dataclasses import replace
+from math import floor
 from typing import Final
 
 from tenantry.algorithms import (
@@ -33,98 +32,31 @@ from tenantry.algorithms import (
     start_rate,
 )
 from tenantry.algorithms.backoff import after_hint
-from tenantry.algorithms.circuit_breaker import Breaker, BreakerSettings, BreakerState
-from tenantry.algorithms.concurrency_limit import Limit, LimitSettings, Mode, Round
+from tenantry.algorithms.circuit_breaker import BreakerState, Failing
+from tenantry.algorithms.concurrency_limit import Limit, Mode, Round
 from tenantry.algorithms.reference_latency import Reference
 from tenantry.algorithms.sample_window import EMPTY as NO_SKETCH
-from tenantry.algorithms.sample_window import Sketch, Window, merged, percentile, size
-from tenantry.algorithms.start_rate import StartRate
+from tenantry.algorithms.sample_window import Sketch, merged, percentile, size
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.lanes.retry import LONGEST_HINT
+from tenantry.lanes.shaper_model import Held, Permission, ShaperSettings, ShaperState, Standing
 from tenantry.lanes.summary import Summary
 
 LOW: Final = 0.25
 """The percentile that is compared: low, so that slow calls say nothing about queues."""
 
-GATHER: Final = 40
-"""Latencies that make a candidate for the reference: fewer would drag the minimum down by chance."""
+GATHER: Final = (40, 400)
+"""Latencies that make a candidate for the reference, of few calls in flight and of many: a minimum over small
+samples would be dragged down by chance."""
+
+ANCHOR: Final = 8
+"""Latencies that make the first reference, or a dip's."""
+
+CLEARLY: Final = 0.8
+"""Few latencies below this times the reference are lower by more than chance."""
 
 QUICKEST: Final[Seconds] = 0.001
 """No round trip is taken for shorter."""
-
-NEVER: Final = Timestamp(0.0)
-"""Before anything that a store's clock can say."""
-
-LIMIT_SETTINGS: Final = LimitSettings()
-BREAKER_SETTINGS: Final = BreakerSettings()
-
-_LIMIT: Final = Limit()
-_REFERENCE: Final = Reference()
-_BREAKER: Final = Breaker()
-_RATE: Final = StartRate()
-
-
-class Held(StrEnum):
-    """Why a lane starts nothing although it is below its limit: public, in the API and in metrics."""
-
-    BREAKER = "breaker"
-    RETRY_AFTER = "retry_after"
-    PACING = "pacing"
-
-
-@dataclass(frozen=True, slots=True)
-class ShaperSettings:
-    """``timeout_for``: the longest that a call may last, in seconds. ``probe_every``: seconds between two
-    dips that measure the reference. ``lease_for``: beyond the timeout, until a breaker's probe is given up.
-    ``ceiling``: the operator's, >= 1, or None."""
-
-    limit: LimitSettings = LIMIT_SETTINGS
-    breaker: BreakerSettings = BREAKER_SETTINGS
-    timeout_for: Seconds = 15.0
-    probe_every: Seconds = 30.0
-    lease_for: Seconds = 5.0
-    ceiling: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShaperState:
-    """All that is known of a lane's target. Instants are the store's (law K4).
-
-    ``latency``: what a call took in the last round trip, seconds. ``gathered``: latencies towards a candidate
-    for the reference. ``sent_before``: calls sent in the three windows before this one. ``cut_at``: when the
-    limit was last cut. ``ended_at``: when a call last came back. ``held_until``: by the target's
-    ``Retry-After``.
-    """
-
-    window: Window
-    limit: Limit = _LIMIT
-    reference: Reference = _REFERENCE
-    breaker: Breaker = _BREAKER
-    rate: StartRate = _RATE
-    latency: Seconds = 0.0
-    gathered: Sketch = NO_SKETCH
-    sent_before: tuple[int, int, int] = (0, 0, 0)
-    cut_at: Timestamp = NEVER
-    ended_at: Timestamp = NEVER
-    held_until: Timestamp = NEVER
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """``in_flight``: jobs of the lane that live claims hold (law K3), at ``now``."""
-
-    in_flight: int
-    now: Timestamp
-
-
-@dataclass(frozen=True, slots=True)
-class Permission:
-    """``starts``: how many may start now, >= 0. Where it is 0 for another reason than that the limit is used,
-    ``held`` is the reason and ``not_before`` its end, if nothing more is heard."""
-
-    starts: int
-    not_before: Timestamp | None = None
-    held: Held | None = None
 
 
 def opened(now: Timestamp, *, seed: ShaperState | None = None) -> ShaperState:
@@ -211,9 +143,8 @@ def round_trip(state: ShaperState) -> Seconds:
 
 
 def reference_of(state: ShaperState) -> Seconds | None:
-    """The reference latency; while too little was measured, what there is. Pure, O(buckets)."""
-    known = state.reference.latency
-    return percentile(state.gathered, LOW) if known is None else known
+    """The reference latency; None while too little was measured: then one call at a time. Pure, O(1)."""
+    return state.reference.latency
 
 
 def _by_breaker(
@@ -232,11 +163,9 @@ def _paced(state: ShaperState, room: int, now: Timestamp) -> Permission:
     pause = concurrency_limit.pause_for(state.limit.level, max(round_trip(state), 0.1))
     if now < state.ended_at + pause:
         return Permission(0, Timestamp(state.ended_at + pause), Held.PACING)
-    allowed = start_rate.startable(state.rate, now)
-    if not isfinite(allowed):
-        return Permission(room)
-    if allowed >= 1.0 - 1e-9:
-        return Permission(min(room, floor(allowed + 1e-9)))
+    allowed = start_rate.may_start(state.rate, now)
+    if allowed is None or allowed >= 1:
+        return Permission(room if allowed is None else min(room, allowed))
     return Permission(0, Timestamp(start_rate.next_start_at(state.rate, now)), Held.PACING)
 
 
@@ -263,7 +192,8 @@ def _judged(
     )
     breaker = state.breaker
     if summary.runs.calls:
-        breaker = circuit_breaker.heard(breaker, summary.runs, rules, now=now, draw=draw)
+        failing = Failing(now, summary.longest, draw)
+        breaker = circuit_breaker.heard(breaker, summary.runs, rules, failing)
     breaker = circuit_breaker.given_back(breaker, summary.ignored)
     breaker = circuit_breaker.cooled(
         breaker, in_flight=standing.in_flight, timeout_for=settings.timeout_for, now=now
@@ -313,50 +243,77 @@ def _turned(state: ShaperState, standing: Standing, settings: ShaperSettings, *,
     window, now = state.window, standing.now
     gathered = merged(state.gathered, window.latency)
     state = replace(state, gathered=gathered)
-    stuck = max(0, standing.in_flight - window.sent - sum(state.sent_before))
-    low, reference = percentile(window.latency, LOW, above=stuck), reference_of(state)
+    stuck = _stuck(state, standing)
+    low, reference = percentile(window.latency, LOW), state.reference.latency
     ratio = low / reference if low is not None and reference else None
     seen = Round(ratio, window.succeeded, window.lost, window.most, standing.in_flight, stuck)
     limit = concurrency_limit.step(state.limit, seen, settings.limit, draw=draw)
     cut = limit.mode is Mode.DRAINING and limit is not state.limit
     state = _referred(state, low, settings, now=now, draw=draw)
+    limit = _dipping(state, limit, settings, now)
     return replace(
         state,
-        limit=_dipping(state, limit, settings, now),
+        limit=limit,
+        gathered=NO_SKETCH if limit.mode is Mode.DIPPING is not state.limit.mode else state.gathered,
         window=sample_window.opened(now, standing.in_flight),
         sent_before=(window.sent, *state.sent_before[:2]),
-        latency=percentile(window.latency, 0.5, above=stuck) or state.latency,
+        latency=percentile(window.latency, 0.5) or state.latency,
         cut_at=now if cut else state.cut_at,
         rate=start_rate.relaxed(state.rate, now),
     )
 
 
+def _stuck(state: ShaperState, standing: Standing) -> int:
+    """Calls that are out for longer than they take. By Little's law as many are in flight as come back a
+    second, times what they take; where nothing comes back, those sent before the last four windows are."""
+    window, lasted = state.window, standing.now - state.window.opened_at
+    if not window.succeeded:
+        return max(0, standing.in_flight - window.sent - sum(state.sent_before))
+    usual = percentile(window.latency, 0.5) or 0.0
+    return max(0, floor(standing.in_flight - (window.succeeded + window.lost) / lasted * usual))
+
+
 def _dipping(state: ShaperState, limit: Limit, settings: ShaperSettings, now: Timestamp) -> Limit:
     """Dip when the reference is due to be measured again."""
-    if state.limit.mode is Mode.DIPPING or now < state.reference.probe_at or not state.reference.latency:
-        return limit
+    due = not state.reference.young and now >= state.reference.probe_at
+    if not due or state.limit.mode is Mode.DIPPING or limit.level > state.limit.level:
+        return limit  # while it grows there is nothing to be measured that growth does not tell
     return concurrency_limit.dipped(limit, settings.limit)
 
 
 def _referred(
     state: ShaperState, low: Seconds | None, settings: ShaperSettings, *, now: Timestamp, draw: float
 ) -> ShaperState:
-    """The reference after this window: by what was gathered, or by the end of a dip."""
-    reference, limit = state.reference, state.limit
-    lowest = limit.permits == 1 or (limit.mode is Mode.DIPPING and limit.rounds == 1)
-    if low is not None and lowest and reference.latency is not None and low > reference.latency:
-        reference = reference_latency.measured(reference, low, probe=True, now=now)
-    enough = size(state.gathered) >= GATHER
-    if enough and (candidate := percentile(state.gathered, LOW)) is not None:
-        reference = reference_latency.measured(reference, candidate, probe=False, now=now)
-    dipped = limit.mode is Mode.DIPPING or not reference.probe_at or limit.permits < 2
-    if reference.latency is not None and now >= reference.probe_at and dipped:
+    """The reference after this window: by what was gathered since the last candidate, or by a dip."""
+    if low is None:
+        return state
+    reference, gathered, limit = state.reference, state.gathered, state.limit
+    calls, surfacing = size(gathered), limit.mode is Mode.DIPPING and limit.rounds == 1
+    if reference.latency is None or reference.young:
+        if calls >= ANCHOR:
+            reference, gathered = _candidate(reference, gathered, calls, probe=False, now=now), NO_SKETCH
+    elif calls >= max(GATHER[0], min(GATHER[1], 20 * limit.permits)) or (surfacing and calls >= ANCHOR):
+        reference, gathered = _candidate(reference, gathered, calls, probe=surfacing, now=now), NO_SKETCH
+    if surfacing or (limit.permits < 2 and now >= reference.probe_at):
         reference = reference_latency.scheduled(reference, every=settings.probe_every, draw=draw, now=now)
-    return replace(state, reference=reference, gathered=NO_SKETCH if enough else state.gathered)
+    return replace(state, reference=reference, gathered=gathered)
+
+
+def _candidate(
+    reference: Reference, gathered: Sketch, calls: int, *, probe: bool, now: Timestamp
+) -> Reference:
+    """The reference told of a candidate. Few calls are lower by chance: they must be clearly lower."""
+    found = percentile(gathered, LOW)
+    if found is None:
+        return reference
+    known = reference.latency
+    if known is not None and not reference.young and calls < GATHER[0] and CLEARLY * known < found < known:
+        return reference
+    return reference_latency.measured(reference, found, calls=calls, probe=probe, now=now)
 
 
 def _enough(state: ShaperState) -> int:
-    return max(1, min(10, state.limit.permits // 2))
+    return 1 if state.limit.level < 1.0 else max(2, min(10, state.limit.permits // 2))
 
 
 def _within(found: Sketch, since: Seconds) -> int:

@@ -3,8 +3,8 @@
 ::
 
     [1, limit, reference, breaker, rate, latency, gathered, cut_at, ended_at, held_until]
-    limit      [level, mode, ceiling or null, strikes, rounds, back]
-    reference  [latency or null, risen_at, probe_at]
+    limit      [level, mode, ceiling or null, strikes, rounds, back, known]
+    reference  [latency or null, seen, risen_at, probe_at]
     breaker    [state, since, trips, cooled_at, tail, half_at, [calls, failed] × 2, [lease, …], proved]
     rate       [refused or null, since, tokens, at, count, counting_from, achieved]
 
@@ -40,7 +40,7 @@ def encoded(state: ShaperState) -> list[Plain]:
     return [
         VERSION,
         _limit_out(state.limit),
-        [state.reference.latency, state.reference.risen_at, state.reference.probe_at],
+        _reference_out(state.reference),
         _breaker_out(state.breaker),
         _rate_out(state.rate),
         state.latency,
@@ -74,26 +74,34 @@ def decoded(value: object, *, in_flight: int, now: Timestamp, path: str = "shape
 
 def _limit_out(limit: Limit) -> list[Plain]:
     ceiling = None if limit.ceiling == inf else limit.ceiling
-    return [limit.level, limit.mode.value, ceiling, limit.strikes, limit.rounds, limit.back]
+    return [
+        limit.level, limit.mode.value, ceiling, limit.strikes, limit.rounds, limit.back, limit.known
+    ]  # fmt: skip
 
 
 def _limit_in(value: object, path: str) -> Limit:
-    level, mode, ceiling, strikes, rounds, back = at_most(value, 6, path, exactly=True)
-    known = optional(ceiling, f"{path}.ceiling", most=_LARGEST_LIMIT)
+    level, mode, ceiling, strikes, rounds, back, known = at_most(value, 7, path, exactly=True)
+    top = optional(ceiling, f"{path}.ceiling", most=_LARGEST_LIMIT)
     return Limit(
         number(level, f"{path}.level", least=1e-6, most=_LARGEST_LIMIT),
         _one_of(Mode, mode, f"{path}.mode"),
-        inf if known is None else known,
+        inf if top is None else top,
         whole(strikes, f"{path}.strikes"),
         whole(rounds, f"{path}.rounds"),
         number(back, f"{path}.back", most=_LARGEST_LIMIT),
+        number(known, f"{path}.known", most=_LARGEST_LIMIT),
     )
 
 
+def _reference_out(reference: Reference) -> list[Plain]:
+    return [reference.latency, reference.seen, reference.risen_at, reference.probe_at]
+
+
 def _reference_in(value: object, path: str) -> Reference:
-    latency, risen_at, probe_at = at_most(value, 3, path, exactly=True)
+    latency, seen, risen_at, probe_at = at_most(value, 4, path, exactly=True)
     return Reference(
         optional(latency, f"{path}.latency", least=1e-9, most=_LONGEST),
+        whole(seen, f"{path}.seen"),
         number(risen_at, f"{path}.risen_at"),
         number(probe_at, f"{path}.probe_at"),
     )

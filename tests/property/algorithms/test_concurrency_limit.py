@@ -25,6 +25,7 @@ limits = st.builds(
     st.integers(0, 30),
     st.integers(0, 200),
     st.floats(1.0, SETTINGS.most),
+    st.floats(0.0, SETTINGS.most),
 )
 rounds = st.builds(
     Round,
@@ -79,16 +80,16 @@ def test_from_anywhere_peace_leads_to_twice_the_limit(limit: Limit, draw: float)
 
 
 @given(st.floats(2.0, 1_000.0), draws)
-def test_growth_is_an_eighth_a_round_trip_at_most_and_at_least_one_call(level: float, draw: float) -> None:
+def test_growth_is_a_part_of_the_limit_and_at_least_one_call(level: float, draw: float) -> None:
     grown = step(Limit(level), PEACE, SETTINGS, draw=draw).level
-    assert grown == level + max(1.0, level / 8.0)
+    assert grown == level + max(1.0, level * SETTINGS.growth)
 
 
 @given(st.floats(2.0, 1_000.0))
 def test_a_dip_ends_where_it_began(level: float) -> None:
     limit = dipped(Limit(level), SETTINGS)
     assert limit.level < level
-    for _ in range(2):
+    for _ in range(limit.rounds):
         limit = step(limit, PEACE, SETTINGS, draw=0.5)
     assert (limit.level, limit.mode) == (level, Mode.SEEKING)
 

@@ -11,6 +11,7 @@ from tenantry.algorithms.circuit_breaker import (
     Breaker,
     BreakerSettings,
     BreakerState,
+    Failing,
     admitted,
     cooled,
     frees_at,
@@ -26,13 +27,15 @@ RULES = BreakerSettings(probes=5, cool_for=4.0)
 def after(breaker: Breaker, *runs: object, rules: BreakerSettings = RULES, now: float = 0.0) -> Breaker:
     """Each ending heard by itself."""
     for run in runs:
-        breaker = heard(breaker, run, rules, now=now, draw=0.5)  # type: ignore[arg-type]
+        breaker = heard(breaker, run, rules, Failing(now, cost=60.0))  # type: ignore[arg-type]
     return breaker
 
 
 def half_open(rules: BreakerSettings = RULES) -> Breaker:
     """A breaker that tripped at 0 and cooled at 4."""
-    return cooled(tripped(Breaker(), rules, now=0.0, draw=0.5), in_flight=0, timeout_for=15.0, now=4.0)
+    return cooled(
+        tripped(Breaker(), rules, Failing(0.0, cost=60.0, draw=0.5)), in_flight=0, timeout_for=15.0, now=4.0
+    )
 
 
 def test_s10_twenty_silent_calls_in_a_row_open_it_on_the_twentieth() -> None:
@@ -111,13 +114,13 @@ def test_s5_a_probe_that_says_nothing_of_the_target_gives_its_turn_back_at_once(
 
 
 def test_an_open_breaker_admits_nothing_and_what_was_sent_before_changes_nothing() -> None:
-    breaker = tripped(Breaker(), RULES, now=0.0, draw=0.5)
+    breaker = tripped(Breaker(), RULES, Failing(0.0, cost=60.0, draw=0.5))
     assert admitted(breaker, RULES, now=1.0) == 0
     assert after(breaker, SUCCESS, FAILURE, SILENCE, now=1.0) == breaker
 
 
 def test_no_probe_is_sent_while_calls_of_before_can_still_come_back() -> None:
-    breaker = tripped(Breaker(), RULES, now=0.0, draw=0.5)
+    breaker = tripped(Breaker(), RULES, Failing(0.0, cost=60.0, draw=0.5))
     assert cooled(breaker, in_flight=3, timeout_for=15.0, now=14.9).state is BreakerState.OPEN
     assert cooled(breaker, in_flight=0, timeout_for=15.0, now=4.0).state is BreakerState.HALF_OPEN
     assert cooled(breaker, in_flight=3, timeout_for=15.0, now=15.0).state is BreakerState.HALF_OPEN
@@ -127,17 +130,17 @@ def test_the_cool_down_grows_to_its_longest_and_is_short_again_after_a_calm_minu
     rules = BreakerSettings(cool_for=1.0, longest_for=60.0, calm_for=60.0)
     breaker, now, cooled_for = Breaker(), 0.0, []
     for _ in range(8):
-        breaker = tripped(breaker, rules, now=now, draw=0.5)
+        breaker = tripped(breaker, rules, Failing(now, cost=60.0, draw=0.5))
         cooled_for.append(breaker.cooled_at - now)
         now = breaker.cooled_at
         breaker = cooled(breaker, in_flight=0, timeout_for=15.0, now=now)
         breaker = after(breaker, SUCCESS, rules=rules, now=now)
     assert cooled_for == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
-    assert tripped(breaker, rules, now=now + 60.0, draw=0.5).cooled_at == now + 61.0
+    assert tripped(breaker, rules, Failing(now + 60.0, cost=60.0, draw=0.5)).cooled_at == now + 61.0
 
 
 def test_the_cool_down_is_spread_by_a_quarter_either_way() -> None:
-    ends = [tripped(Breaker(), RULES, now=0.0, draw=draw).cooled_at for draw in (0.0, 1.0)]
+    ends = [tripped(Breaker(), RULES, Failing(0.0, cost=60.0, draw=draw)).cooled_at for draw in (0.0, 1.0)]
     assert ends == [3.0, 5.0]
 
 

@@ -26,7 +26,7 @@ from tenantry.lanes.shaper_state import decoded, encoded
 from tenantry.lanes.summary import EMPTY, summary_of
 
 SETTINGS = ShaperSettings()
-START = Timestamp(1_000_000.0)
+START = Timestamp(1_764_500_000.0)
 
 
 def hear(
@@ -62,12 +62,12 @@ def test_a_new_lane_starts_one_call() -> None:
 
 
 def test_the_limit_grows_while_it_is_used_and_nothing_waits() -> None:
-    state, _ = rounds(opened(START), OK, 30, START)
+    state, _ = rounds(opened(START), OK, 40, START)
     assert permits(state, SETTINGS) > 20
 
 
 def test_the_limit_does_not_grow_while_it_is_not_used() -> None:
-    state, now = rounds(opened(START), OK, 10, START)
+    state, now = rounds(opened(START), OK, 20, START)
     before = permits(state, SETTINGS)
     for _ in range(50):
         state = started(state, 1, in_flight=1, now=Timestamp(now), settings=SETTINGS)
@@ -77,7 +77,7 @@ def test_the_limit_does_not_grow_while_it_is_not_used() -> None:
 
 
 def test_s1_where_every_call_takes_exactly_the_timeout_the_limit_ends_at_the_minimum() -> None:
-    state, now = rounds(opened(START), OK, 30, START)
+    state, now = rounds(opened(START), OK, 40, START)
     state, now = rounds(state, TIMEOUT, 1, now)
     assert state.limit.level == SETTINGS.limit.least
     state, now = rounds(state, TIMEOUT, 20, now)
@@ -86,7 +86,7 @@ def test_s1_where_every_call_takes_exactly_the_timeout_the_limit_ends_at_the_min
 
 
 def test_below_one_the_next_start_waits_for_the_end_before_and_a_success_brings_it_back() -> None:
-    state, now = rounds(opened(START), OK, 5, START)
+    state, now = rounds(opened(START), OK, 20, START)
     state = replace(state, limit=replace(state.limit, level=0.25), ended_at=Timestamp(now))
     grant = permission(state, in_flight=0, now=Timestamp(now), settings=SETTINGS)
     assert grant.held is Held.PACING
@@ -121,7 +121,7 @@ def test_what_the_message_or_we_did_wrong_moves_nothing() -> None:
 
 
 def test_a_black_hole_opens_the_breaker_within_one_timeout_and_nothing_more_starts() -> None:
-    state, now = rounds(opened(START), OK, 30, START)
+    state, now = rounds(opened(START), OK, 40, START)
     n = permits(state, SETTINGS)
     state = started(state, n, in_flight=n, now=Timestamp(now), settings=SETTINGS)
     state = hear(state, *[TIMEOUT] * n, now=now + 15.0)
@@ -131,7 +131,7 @@ def test_a_black_hole_opens_the_breaker_within_one_timeout_and_nothing_more_star
 
 
 def test_a_target_that_hangs_is_left_alone_before_the_first_timeout() -> None:
-    state, now = rounds(opened(START), OK, 30, START)
+    state, now = rounds(opened(START), OK, 40, START)
     n = permits(state, SETTINGS)
     state = started(state, n, in_flight=n, now=Timestamp(now), settings=SETTINGS)
     asked = 0
@@ -144,7 +144,7 @@ def test_a_target_that_hangs_is_left_alone_before_the_first_timeout() -> None:
 
 
 def test_after_the_breaker_closes_the_limit_is_small_again() -> None:
-    state, now = rounds(opened(START), OK, 30, START)
+    state, now = rounds(opened(START), OK, 40, START)
     n = permits(state, SETTINGS)
     state = started(state, n, in_flight=n, now=Timestamp(now), settings=SETTINGS)
     state = hear(state, *[TIMEOUT] * n, now=now + 15.0)
@@ -167,14 +167,14 @@ def test_a_half_open_lane_starts_the_counted_probes_and_another_when_one_is_lost
 
 
 def test_the_operators_ceiling_goes_before_the_limit() -> None:
-    state, now = rounds(opened(START), OK, 30, START)
+    state, now = rounds(opened(START), OK, 40, START)
     capped = replace(SETTINGS, ceiling=3)
     assert permits(state, capped) == 3
     assert permission(state, in_flight=1, now=Timestamp(now), settings=capped).starts == 2
 
 
 def test_s8_refusals_by_rate_pace_the_starts_below_the_rate_that_was_refused() -> None:
-    state, now = rounds(opened(START), OK, 30, START)
+    state, now = rounds(opened(START), OK, 40, START)
     n = permits(state, SETTINGS)
     state = hear(state, *[OK] * n, *[Outcome("http_429", busy_for=0.1)], now=now + 0.1)
     state = step(state, EMPTY, Standing(0, Timestamp(now + 0.2)), SETTINGS, draw=0.5)
@@ -186,7 +186,7 @@ def test_s8_refusals_by_rate_pace_the_starts_below_the_rate_that_was_refused() -
 
 
 def test_a_state_survives_json_but_for_its_window() -> None:
-    state, now = rounds(opened(START), OK, 30, START)
+    state, now = rounds(opened(START), OK, 40, START)
     for each in (
         state,
         hear(state, *[TIMEOUT] * 40, now=now),
@@ -208,7 +208,7 @@ def test_probes_that_are_out_are_still_counted_after_a_restart() -> None:
 
 
 def test_a_lane_that_is_seeded_starts_where_the_last_run_ended() -> None:
-    state, now = rounds(opened(START), OK, 30, START)
+    state, now = rounds(opened(START), OK, 40, START)
     seeded = opened(Timestamp(now + 3600.0), seed=state)
     assert permits(seeded, SETTINGS) == permits(state, SETTINGS)
     assert reference_of(seeded) == state.reference.latency
@@ -221,11 +221,11 @@ GOOD = encoded(opened(START))
     ("place", "value", "where"),
     [
         (0, 99, r"shaper\[0\]"),
-        (1, [0.0, "seeking", None, 0, 0, 0.0], "shaper.limit.level"),
-        (1, [1.0, "sleeping", None, 0, 0, 0.0], "shaper.limit.mode"),
-        (1, [1.0, "seeking", -1.0, 0, 0, 0.0], "shaper.limit.ceiling"),
+        (1, [0.0, "seeking", None, 0, 0, 0.0, 0.0], "shaper.limit.level"),
+        (1, [1.0, "sleeping", None, 0, 0, 0.0, 0.0], "shaper.limit.mode"),
+        (1, [1.0, "seeking", -1.0, 0, 0, 0.0, 0.0], "shaper.limit.ceiling"),
         (1, [1.0], "shaper.limit"),
-        (2, [0.0, 0.0, 0.0], "shaper.reference.latency"),
+        (2, [0.0, 0, 0.0, 0.0], "shaper.reference.latency"),
         (3, ["ajar", 0.0, 0, 0.0, 0, 0.0, [0, 0], [0, 0], [], 0], "shaper.breaker.state"),
         (3, ["open", 0.0, 0, 0.0, 0, 0.0, [1, 2], [0, 0], [], 0], r"shaper.breaker.recent\[1\]"),
         (3, ["open", 0.0, 0, 0.0, 0, 0.0, [0, 0], [0, 0], [0.0] * 1_001, 0], "shaper.breaker.leases"),
