@@ -41,6 +41,7 @@ COMMANDS: dict[str, Entry] = {
     "jobs": Entry("tenantry.cli.jobs", "Look at jobs: list, show, explain, cancel, pause a lane, audit."),
     "tenants": Entry("tenantry.cli.tenants", "The registry of tenants and tiers, and the tenants' API keys."),
     "partition": Entry("tenantry.cli.partition", "Which partition a tenant's events go to, and what moves."),
+    "limits": Entry("tenantry.cli.limits", "How much each tenant may ask for: show, try, watch, reconcile."),
     "migrate": Entry("tenantry.cli.migrate", "Bring the database's schema up to date."),
     "doctor": Entry("tenantry.cli.doctor", "Check everything that Tenantry stands on, and say what to do."),
 }
@@ -55,6 +56,7 @@ _EXTRAS = {
     "structlog": "server",
     "prometheus_client": "server",
     "yaml": "registry",
+    "valkey": "valkey",
 }
 """Which extra brings a module that a command needs."""
 

@@ -32,7 +32,8 @@ after their term. A store that is gone changes "exact" into "approximately right
 ``model``      limits, plans, verdicts
 ``exchange``   what travels, and the authority's rule, pure; ``shares``: another rule, that divides instead
 ``ledger``     what was granted and spent, by the day
-``buckets``    the local ones, ``tenants`` the record of one tenant, ``plans`` a million plans in flat arrays
+``buckets``    the local ones, ``tenants`` the record of one tenant, ``plans`` a million plans in flat arrays,
+``plan_file`` in TOML
 ``local``      :class:`Limiter`: decisions; ``renewal``: what is asked for; ``node``: the loop around it
 ``ports``      where plans come from, and who grants
 ``headers``, ``asgi``, ``decorators``, ``gate``   how a decision is shown to HTTP, to functions, to admission

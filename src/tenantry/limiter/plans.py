@@ -22,10 +22,12 @@ _FULLEST: Final = 0.75  # of the slots, at most; beyond it probes grow long
 class Plans:
     """Which tenant has which plan. Safe to use from any thread; look-ups take no lock.
 
-    ``plans``: pairs to begin with. Raises :class:`InvalidValue` for an id that is none.
+    ``plans``: pairs to begin with. ``default``: of tenants that are not among them; None for no limit. Raises
+    :class:`InvalidValue` for an id that is none.
     """
 
-    def __init__(self, plans: Iterable[tuple[str, Plan]] = ()) -> None:
+    def __init__(self, plans: Iterable[tuple[str, Plan]] = (), *, default: Plan | None = None) -> None:
+        self._default = default
         self._listeners: list[PlanListener] = []
         self._writing = Lock()
         self._table = _Table(1 << 10)
@@ -39,12 +41,12 @@ class Plans:
         return self._table.count
 
     def plan_of(self, tenant: TenantId) -> Plan | None:
-        """The tenant's plan, or None. O(length of the id)."""
+        """The tenant's plan, else the default. O(length of the id)."""
         number = self._table.get(tenant.encode())
-        return None if number == _NO_PLAN else self._distinct[number]
+        return self._default if number == _NO_PLAN else self._distinct[number]
 
     def put(self, tenant: str, plan: Plan | None) -> None:
-        """Give a tenant a plan; None takes it away. Limiters act on it before this returns. O(1).
+        """Give a tenant a plan; None gives it the default. Limiters act on it before this returns. O(1).
 
         Tenants that share a plan should be given the same object: it is stored once.
         """

@@ -17,6 +17,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor
 from tenantry.brokers.kafka import events as kafka
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.events import Event
+from tenantry.limiter import events as limiter
 from tenantry.queue import events as queue
 from tenantry.telemetry import http_events as http
 from tenantry.telemetry.redaction import cleaned
@@ -50,6 +51,10 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         queue.RoundPlanned: "debug",
         queue.BacklogMeasured: "debug",
         queue.StoreFailed: "warning",
+        limiter.LeasesExchanged: "debug",
+        limiter.AuthorityLost: "warning",
+        limiter.AuthorityFound: "info",
+        limiter.ExactDecided: "debug",
         http.RequestServed: "debug",
         http.CredentialRefused: "info",
         http.RequestFailed: "error",

@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 
 from tenantry.kernel.events import Event
 from tenantry.lanes.outcome import CAUSES
+from tenantry.limiter import events as limiter
 from tenantry.queue import events as queue
 from tenantry.queue.model import Ending, JobClass
 from tenantry.telemetry import http_events as http
@@ -159,6 +160,32 @@ def _measured(meters: Meters, event: queue.BacklogMeasured) -> None:
     for pool in event.pools:
         meters.show("pool_slots", pool.slots, pool.pool)
         meters.show("pool_slots_used", pool.used, pool.pool)
+
+
+@_maps(limiter.LeasesExchanged)
+def _exchanged(meters: Meters, event: limiter.LeasesExchanged) -> None:
+    meters.observe("limiter_exchange_seconds", event.took_for)
+    meters.count("limiter_asks_total", event.asks)
+    meters.count("limiter_owing_total", event.owing)
+    for kind in ("granted", "spent", "unleased", "refused"):
+        meters.count("limiter_tokens_total", getattr(event, kind), kind)
+
+
+@_maps(limiter.AuthorityLost)
+def _authority_lost(meters: Meters, event: limiter.AuthorityLost) -> None:
+    meters.count("limiter_authority_losses_total", 1)
+    meters.show("limiter_cut_off", 1, event.shard)
+
+
+@_maps(limiter.AuthorityFound)
+def _authority_found(meters: Meters, event: limiter.AuthorityFound) -> None:
+    meters.show("limiter_cut_off", 0, event.shard)
+
+
+@_maps(limiter.ExactDecided)
+def _exactly_decided(meters: Meters, event: limiter.ExactDecided) -> None:
+    meters.count("limiter_exact_total", 1, event.basis, "allowed" if event.allowed else "refused")
+    meters.observe("limiter_exact_seconds", event.took_for)
 
 
 @_maps(http.RequestServed)

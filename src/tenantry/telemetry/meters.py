@@ -79,6 +79,23 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("pool_slots", "Slots of the pool's live nodes", ("pool",)),
     Metric("pool_slots_used", "Slots that live claims hold", ("pool",)),
+    Metric("limiter_exchange_seconds", "One call to the authority, with all asks of one tick", (), _FINE),
+    Metric("limiter_asks_total", "Tenants asked about, in all calls"),
+    Metric(
+        "limiter_owing_total", "Asks that a bucket in debt answered: something was overspent and is settled"
+    ),
+    Metric(
+        "limiter_tokens_total",
+        "Tokens granted by the authority; spent of leases; unleased: spent at first contact or while "
+        "cut off; refused by this node",
+        ("kind",),
+    ),
+    Metric("limiter_authority_losses_total", "Times that a shard of the authority could not be reached"),
+    Metric(
+        "limiter_cut_off", "1 while a shard cannot be reached and the conservative share decides", ("shard",)
+    ),
+    Metric("limiter_exact_total", "Exact decisions, by what decided and how", ("basis", "verdict")),
+    Metric("limiter_exact_seconds", "One exact decision", (), _FINE),
     Metric("http_requests_total", "Requests to the HTTP API", ("method", "route", "status")),
     Metric("http_request_seconds", "Time to answer a request", ("method", "route"), _FINE),
     Metric(

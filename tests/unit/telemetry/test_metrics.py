@@ -13,6 +13,7 @@ from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.kernel.verdict import Rule
 from tenantry.lanes.outcome import CAUSES
+from tenantry.limiter import events as limiter
 from tenantry.queue import events as queue
 from tenantry.queue.model import Ending, JobClass, JobId, NodeId
 from tenantry.telemetry import http_events as http
@@ -25,6 +26,9 @@ from tenantry.telemetry.prometheus import Metrics
 ACME, GOLD, NODE = TenantId("acme"), TierName("gold"), NodeId("n1")
 LIVE = JobClass.LIVE
 SPOT = Spot("orders", 3)
+EXCHANGED = limiter.LeasesExchanged(
+    "a:1", 3, granted=40.0, spent=30.0, unleased=2.0, refused=5.0, owing=1, took_for=0.01
+)
 
 
 def end(ending: Ending, error_class: str = "", tenant: TenantId = ACME) -> queue.JobEnd:
@@ -71,6 +75,10 @@ def one_of_each() -> list[Event]:
         kafka.ReorderWindowOver(SPOT, Timestamp(1.0), 4),
         lag((ACME, 6, 12.0)),
         kafka.PartitionsRevoked((SPOT,), 3, lost=True),
+        EXCHANGED,
+        limiter.AuthorityLost("a:1", "TimeoutError", nodes=3),
+        limiter.AuthorityFound("a:1", 1.5),
+        limiter.ExactDecided(allowed=True, basis="store_down", took_for=0.5),
     ]
 
 
@@ -213,3 +221,20 @@ def test_the_published_page_is_what_the_code_says() -> None:
     path = Path(__file__).parents[3] / "docs" / "telemetry.md"
     text = path.read_text(encoding="utf-8")
     assert text == page(text), "run: python -m tenantry.telemetry.catalogue docs/telemetry.md"
+
+
+def test_the_limiter_s_exchanges_count_tokens_by_what_became_of_them() -> None:
+    found = told(EXCHANGED)
+    kinds = {"granted": 40, "spent": 30, "unleased": 2, "refused": 5}
+    for kind, amount in kinds.items():
+        assert found["limiter_tokens_total", kind] == amount
+    assert found["limiter_asks_total",] == 3
+    assert found["limiter_owing_total",] == 1
+
+
+def test_a_shard_that_is_lost_is_shown_until_it_is_found() -> None:
+    lost = limiter.AuthorityLost("a:1", "TimeoutError", nodes=3)
+    assert told(lost)["limiter_cut_off", "a:1"] == 1
+    found = told(lost, limiter.AuthorityFound("a:1", 1.5))
+    assert found["limiter_cut_off", "a:1"] == 0
+    assert found["limiter_authority_losses_total",] == 1

@@ -1,0 +1,245 @@
+"""``tenantry limits``: what a tenant may use, whether a call would pass, what is held, whether the books
+agree."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tenantry.cli.limits_files import plans_of, used_in
+from tenantry.cli.options import Shown, command, group
+from tenantry.cli.output import Output, amount
+from tenantry.kernel.errors import InvalidValue, UsageError
+from tenantry.kernel.tenant import TenantId, tenant_id
+
+if TYPE_CHECKING:
+    from tenantry.limiter import Limiter, Plan, Verdict
+    from tenantry.limiter.ledger import Difference
+    from tenantry.valkey import ValkeyLeaseAuthority
+    from tenantry.valkey.kept import KeptAccount
+
+app = group("How much each tenant may ask for: limits, leases, the ledger. Needs no database.")
+
+AUTHORITY_URL = "TENANTRY_LIMITS_URL"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfLimits(Shown):
+    """Where plans and the authority are."""
+
+    plans: Annotated[Path, typer.Option(metavar="FILE", help="The plans, in TOML; - for standard input.")] = (
+        Path("limits.toml")
+    )
+    authority: Annotated[
+        str | None,
+        typer.Option(
+            envvar=AUTHORITY_URL,
+            metavar="URL",
+            help="redis://host, redis+sentinel://host/name or redis+cluster://host,host.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(OfLimits):
+    """One tenant."""
+
+    tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Which tenant.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TryOptions(OfLimits):
+    """Calls of one tenant."""
+
+    tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Which tenant.")]
+    key: Annotated[str | None, typer.Option(help="Which of its keys.")] = None
+    route: Annotated[str | None, typer.Option(help="Which route, as the plan names it.")] = None
+    cost: Annotated[float, typer.Option(help="Tokens a call.")] = 1.0
+    times: Annotated[int, typer.Option(help="So many calls, one after the other.", min=1)] = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchOptions(OfLimits):
+    """Some tenants, again and again."""
+
+    tenants: Annotated[list[str], typer.Argument(metavar="TENANTS", help="Which tenants.")]
+    every: Annotated[float, typer.Option(metavar="SECONDS", help="Between two looks.", min=0.1)] = 1.0
+    times: Annotated[int, typer.Option(help="So many looks; 0 goes on until Ctrl-C.", min=0)] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconcileOptions(OfLimits):
+    """An access log of one day."""
+
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="CSV or JSON lines: tenant, status, cost; - for stdin.")
+    ]
+    day: Annotated[str, typer.Option(metavar="DATE", help="Which UTC day of the ledger: 2026-11-30.")]
+    within: Annotated[
+        float, typer.Option(metavar="PART", help="How far off a tenant may be, as a part of its ledger.")
+    ] = 0.01
+    tokens: Annotated[float, typer.Option(help="And so many tokens beyond that.")] = 1.0
+
+
+@command(app, "show", ShowOptions)
+def show(options: ShowOptions) -> None:
+    """A tenant's plan and, with --authority, what its buckets hold and which nodes hold leases."""
+    tenant = tenant_id(options.tenant)
+    plan = plans_of(options.plans).plan_of(tenant)
+    accounts: list[KeptAccount] = []
+    if options.authority:
+        accounts = asyncio.run(_accounts(options.authority, [tenant]))[0]
+    output = Output.of(options)
+    rows = _limits(plan)
+    output.data({"tenant": tenant, "limits": [list(row) for row in rows], "buckets": accounts})
+    if not rows:
+        output.line(f"{tenant} has no limit.")
+    else:
+        output.table(("limit of", "is", "at most at once"), rows)
+    _tell_accounts(output, accounts)
+
+
+@command(app, "try", TryOptions)
+def try_it(options: TryOptions) -> None:
+    """Whether calls would pass, one after the other. With --authority they are charged there; without, this
+    process alone decides. The exit code is 1 when one is refused."""
+    plans = plans_of(options.plans)
+    if options.authority:
+        verdicts = asyncio.run(_tried_shared(options))
+    else:
+        from tenantry.limiter import Limiter
+
+        verdicts = _tried_alone(Limiter(plans), options)
+    output, passed = Output.of(options), sum(verdict.allowed for verdict in verdicts)
+    refused = next((verdict for verdict in verdicts if not verdict), None)
+    bases = Counter(verdict.basis.value for verdict in verdicts)
+    output.data({"passed": passed, "of": len(verdicts), "bases": bases, "refused": _as_data(refused)})
+    output.line(f"{passed:,} of {amount(len(verdicts), 'call')} passed.")
+    if refused is not None:
+        detail = refused.refusal.detail if refused.refusal else ""
+        output.line(f"The first refusal was {detail}.")
+        raise typer.Exit(1)
+
+
+@command(app, "watch", WatchOptions)
+def watch(options: WatchOptions) -> None:
+    """What the buckets of some tenants hold, again and again."""
+    tenants = [tenant_id(each) for each in options.tenants]
+    url = _needed(options)
+    asyncio.run(_watch(options, url, tenants))
+
+
+@command(app, "reconcile", ReconcileOptions)
+def reconcile(options: ReconcileOptions) -> None:
+    """Hold a day of the authority's ledger against an access log. The exit code is 1 when a tenant is off."""
+    try:
+        day = date.fromisoformat(options.day)
+    except ValueError:
+        raise InvalidValue("--day", options.day, "a date such as 2026-11-30") from None
+    used = used_in(options.log)
+    found = asyncio.run(_reconciled(_needed(options), used, day))
+    off = [each for each in found if not each.within(options.within, options.tokens)]
+    output = Output.of(options)
+    output.data({"day": options.day, "tenants": found, "off": [each.tenant for each in off]})
+    output.table(
+        ("tenant", "ledger", "log", "log less ledger"),
+        [(each.tenant, f"{each.ledger:g}", f"{each.log:g}", f"{each.off:+g}") for each in found],
+    )
+    output.line(f"{amount(len(found), 'tenant')}, {len(off):,} off.")
+    if off:
+        raise typer.Exit(1)
+
+
+def _needed(options: OfLimits) -> str:
+    if not options.authority:
+        raise UsageError(f"which authority? Give --authority URL, or set {AUTHORITY_URL}")
+    return options.authority
+
+
+def _limits(plan: "Plan | None") -> list[tuple[str, str, str]]:
+    if plan is None:
+        return []
+    named = [("the tenant", plan.tenant), ("each key", plan.key), *plan.routes.items()]
+    return [(name, str(limit), f"{limit.capacity:g}") for name, limit in named if limit is not None]
+
+
+def _tell_accounts(output: Output, accounts: "Sequence[KeptAccount]") -> None:
+    if accounts:
+        output.table(
+            ("bucket", "holds", "of", "leased out", "nodes"),
+            [
+                (
+                    each.name,
+                    f"{each.level:.1f}",
+                    f"{each.capacity:g}",
+                    f"{sum(each.held.values()):.1f}",
+                    len(each.held),
+                )
+                for each in accounts
+            ],
+        )
+
+
+def _as_data(verdict: "Verdict | None") -> dict[str, object] | None:
+    return None if verdict is None else verdict._asdict()
+
+
+def _tried_alone(limiter: "Limiter", options: TryOptions) -> "list[Verdict]":
+    return [
+        limiter.try_acquire(options.tenant, key=options.key, route=options.route, cost=options.cost)
+        for _ in range(options.times)
+    ]
+
+
+async def _tried_shared(options: TryOptions) -> "list[Verdict]":
+    from tenantry.limiter import SharedLimiter
+
+    authority = _authority(_needed(options))
+    async with authority, SharedLimiter(plans_of(options.plans), authority, node="cli") as limiter:
+        return [
+            await limiter.acquire(
+                options.tenant, key=options.key, route=options.route, cost=options.cost, timeout=1.0
+            )
+            for _ in range(options.times)
+        ]
+
+
+async def _accounts(url: str, tenants: Sequence[TenantId]) -> "list[list[KeptAccount]]":
+    async with _authority(url) as authority:
+        return [await authority.accounts(tenant) for tenant in tenants]
+
+
+async def _watch(options: WatchOptions, url: str, tenants: list[TenantId]) -> None:
+    output, looks = Output.of(options), 0
+    async with _authority(url) as authority:
+        while True:
+            found = {tenant: await authority.accounts(tenant) for tenant in tenants}
+            nodes = await authority.nodes()
+            output.data({"nodes": nodes, "tenants": found})
+            output.line(f"{amount(len(nodes), 'node')}.")
+            for tenant, accounts in found.items():
+                output.line(f"{tenant}:" if accounts else f"{tenant}: nothing taken, nothing leased.")
+                _tell_accounts(output, accounts)
+            looks += 1
+            if looks == options.times:
+                return
+            await asyncio.sleep(options.every)
+
+
+async def _reconciled(url: str, used: dict[TenantId, float], day: date) -> "tuple[Difference, ...]":
+    from tenantry.limiter.ledger import reconciled
+
+    async with _authority(url) as authority:
+        lines = [line for tenant in used for line in await authority.ledger(tenant)]
+    return reconciled(lines, used, day)
+
+
+def _authority(url: str) -> "ValkeyLeaseAuthority":
+    from tenantry.valkey import ValkeyLeaseAuthority
+
+    return ValkeyLeaseAuthority(url, timeout=2.0)
