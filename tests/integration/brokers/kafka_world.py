@@ -93,8 +93,10 @@ class Watched:
         whose = (message.tenant, message.entity)
         self.overlaps += whose in self.running
         self.running.add(whose)
-        await asyncio.sleep(0)
-        self.running.discard(whose)
+        try:
+            await asyncio.sleep(0)
+        finally:
+            self.running.discard(whose)
         self.note(message)
 
     def note(self, message: Message) -> None:

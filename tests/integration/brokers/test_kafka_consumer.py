@@ -17,6 +17,8 @@ from tenantry.brokers.kafka import (
     entity_key,
 )
 from tenantry.brokers.kafka.events import PartitionsPaused, PartitionsResumed
+from tenantry.config.tiers import Tier
+from tenantry.kernel.tenant import TierName
 from tenantry.partition import Layout, Placement
 
 AT = 1_700_000_000.0
@@ -90,6 +92,41 @@ async def test_a_rebalance_in_mid_stream_loses_nothing_and_keeps_each_entitys_or
         produce(any_broker, topic, 60, start=120)  # what the second one had goes back to the first
         await both.until(lambda: _done(both, 180))
     assert first.overlaps == second.overlaps == 0
+
+
+async def test_members_that_come_and_go_lose_nothing_keep_order_and_leak_no_slot(
+    watchful_broker: Broker,
+) -> None:
+    """Two members come and go beside one that stays; handlers are given up in the middle of their work. The
+    one that stays has all its slots at the end: two handlers run at once on two."""
+    broker, both = watchful_broker, Watched()
+    topic = broker.topic(PARTITIONS)
+    abrupt = ConsumerSettings(commit_every=0.02, slots=2, finish_within=0.0, tiers=Tier(TierName("all")))
+    stays, together = Watched(handled=both.handled, changed=both.changed), asyncio.Barrier(2)
+    start = 0
+
+    async def handle(message: Message) -> None:
+        if message.tenant == "last":
+            await together.wait()
+        for _ in range(50):  # rounds of the loop, so that a rebalance finds some at work
+            await asyncio.sleep(0)
+        await stays.handle(message)
+
+    async with Running(broker.source(topic), stays, Handling(handle), abrupt):
+        for _ in range(2):
+            comes = Watched(handled=both.handled, changed=both.changed)
+            produce(broker, topic, 40, start=start)
+            async with Running(broker.source(topic), comes, Handling(comes.handle), abrupt):
+                await both.until(lambda: bool(comes.owned()))  # noqa: B023 - awaited here
+                produce(broker, topic, 40, start=start + 40)
+            start += 80
+        await both.until(lambda: len(stays.owned()) == PARTITIONS and _done(both, start))
+        client = broker.producer()
+        for name in ("one", "two"):
+            client.produce(topic, b"0", entity_key("last", name), partition=0)
+        client.flush(30)
+        await both.until(lambda: len({each.entity for each in both.handled if each.tenant == "last"}) == 2)
+    assert stays.overlaps == 0
 
 
 def _done(watched: Watched, events: int) -> bool:
