@@ -1,7 +1,8 @@
 """The brokers that the suite runs on: all kinds that install, or the one that ``KAFKA_BOOTSTRAP`` names.
 
 Where a kind cannot do what a test is about, the test asks for one that can: noida-db never notices that a
-member of a group died or that one joins while another leaves, and Tansu answers 0 for the offset of every time.
+member of a group died, and gets stuck where one joins while another leaves; Tansu answers 0 for the offset of
+every time.
 """
 
 import os
