@@ -35,7 +35,7 @@ NO_CAP, POOL, PLAIN = "no cap", "pool", "plain"
 
 async def slow_tenant(context: Context) -> None:
     """The others' p99 beside the slow tenant, over their p99 without it; and both."""
-    seconds = 1.5 if context.quick else 8.0
+    seconds = 1.2 if context.quick else 8.0
     times = Measured("others' p99 beside a slow tenant, over idle", "× idle", "lower", Goal(at_most=2.0))
     idle = Measured("others' p99 of one partition, idle", "ms", "lower")
     beside = Measured("others' p99 of one partition, beside a slow tenant", "ms", "lower")

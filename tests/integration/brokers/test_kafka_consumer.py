@@ -8,6 +8,7 @@ from kafka_world import Broker, Running, Watched
 
 from tenantry.brokers.kafka import (
     ConsumerSettings,
+    FairConsumer,
     Handling,
     HandlingFailed,
     Limits,
@@ -18,6 +19,7 @@ from tenantry.brokers.kafka import (
 )
 from tenantry.brokers.kafka.events import PartitionsPaused, PartitionsResumed
 from tenantry.config.tiers import Tier
+from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.tenant import TierName
 from tenantry.partition import Layout, Placement
 
@@ -300,3 +302,10 @@ async def test_across_a_widening_the_new_partition_waits_for_the_old_one(broker:
         await watched.until(lambda: len(watched.handled) == 20)
     assert watched.values("hot", entity) == list(range(20))
     assert any(isinstance(event, GatePassed) and event.released for event in watched.events)
+
+
+async def test_a_configuration_that_the_client_refuses_is_told_without_its_values(broker: Broker) -> None:
+    source = broker.source("t", **{"nonsense.key": "secret"})
+    with pytest.raises(InvalidValue, match=r"No such configuration property: .nonsense\.key") as refused:
+        await FairConsumer(source, Handling(print)).run()
+    assert "secret" not in str(refused.value)

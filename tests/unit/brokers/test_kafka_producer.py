@@ -89,3 +89,9 @@ def test_a_partitioner_reads_all_three_from_the_key() -> None:
 def test_a_configuration_that_would_lose_events_is_refused(config: dict[str, Any], match: str) -> None:
     with pytest.raises(InvalidValue, match=match):
         ConfluentSource(config, ["t"])
+
+
+@pytest.mark.parametrize("entity", [None, 17, b"e"])
+def test_an_entity_that_is_no_text_is_refused_and_not_written_as_its_name(entity: object) -> None:
+    with pytest.raises(InvalidValue, match="entity"):
+        PlacedProducer(Taker(), "t", PLACEMENT).produce(b"", tenant="a", entity=entity, at=1.0)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from tenantry.brokers.kafka.errors import BrokerFailed
 from tenantry.brokers.kafka.model import Record, Spot
 from tenantry.brokers.kafka.ports import Listener
 from tenantry.brokers.kafka.reorder import Gate
+from tenantry.config.validation import Described
 from tenantry.kernel.errors import InvalidValue, MissingExtra
 from tenantry.kernel.instant import Seconds, Timestamp
 
@@ -48,11 +49,15 @@ class ConfluentSource:
     def open(self, listener: Listener) -> None:
         """See :class:`~tenantry.brokers.kafka.ports.Source`, here and below."""
         try:
-            from confluent_kafka import Consumer
+            from confluent_kafka import Consumer, KafkaException
         except ImportError as error:
             raise MissingExtra("kafka", "the Kafka consumer") from error
         self._listener = listener
-        self._client = Consumer({**self._config, "error_cb": self._told})
+        try:
+            self._client = Consumer({**self._config, "error_cb": self._told})
+        except KafkaException as refused:
+            what = Described("a setting")  # others are passwords: none is told
+            raise InvalidValue("config", what, "librdkafka's own", refused.args[0].str()) from refused
         self._client.subscribe(
             self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )

@@ -64,8 +64,8 @@ class FairConsumer:
         """Work until :meth:`stop`, then finish what runs, commit, and leave the group. So too when cancelled.
 
         Raises :class:`HandlingFailed` for a record that nobody takes aside, :class:`BrokerFailed`,
-        :class:`MissingExtra`; :class:`Closed` when it was run before. Does not return while a function that
-        was given up still runs in a thread.
+        :class:`MissingExtra`, :class:`InvalidValue` for a setting the client refuses; :class:`Closed` when
+        it was run before. Does not return while a function that was given up still runs in a thread.
         """
         if self._thread is not None:
             raise Closed("this consumer was run before; make another one")

@@ -10,6 +10,8 @@ SEPARATOR = "\x1f"
 
 def entity_key(tenant: str, entity: str) -> bytes:
     """The key that :func:`from_key` reads. Raises :class:`InvalidValue` for a bad tenant or entity."""
+    if not isinstance(entity, str):
+        raise InvalidValue("entity", entity, "text: whose events stay in order, or the message's own id")
     try:
         return f"{tenant_id(tenant)}{SEPARATOR}{entity}".encode()
     except UnicodeEncodeError:

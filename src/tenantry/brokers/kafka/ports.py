@@ -33,7 +33,8 @@ class Source(Protocol):
     """One member of a consumer group. All calls are made from one thread, and may block it."""
 
     def open(self, listener: Listener) -> None:
-        """Join the group. Raises :class:`MissingExtra` and :class:`BrokerFailed`."""
+        """Join the group. Raises :class:`MissingExtra`, :class:`BrokerFailed`, and
+        :class:`InvalidValue` for a configuration that the client refuses."""
         ...
 
     def fetch(self, room: Room, wait: Seconds) -> list[Record]:
