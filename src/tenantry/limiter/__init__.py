@@ -34,7 +34,8 @@ after their term. A store that is gone changes "exact" into "approximately right
 ``ledger``     what was granted and spent, by the day
 ``buckets``    the local ones, ``tenants`` the record of one tenant, ``plans`` a million plans in flat arrays,
 ``plan_file`` in TOML
-``local``      :class:`Limiter`: decisions; ``renewal``: what is asked for; ``node``: the loop around it
+``local``      :class:`Limiter`: decisions; ``leasing``: from leases; ``renewal``: what is asked for;
+``node``       :class:`SharedLimiter`: the loop around both
 ``ports``      where plans come from, and who grants
 ``headers``, ``asgi``, ``decorators``, ``gate``   how a decision is shown to HTTP, to functions, to admission
 """

@@ -63,8 +63,9 @@ class Refilled:
         return _OWN
 
     def idle(self, now: Instant) -> bool:
-        """Whether forgetting it changes no decision: it is full."""
-        return self.full_at <= now
+        """Whether it has been full for as long as filling it takes: then nobody has called for at least that
+        long, and forgetting it changes no decision."""
+        return now >= self.full_at + self.limit.window
 
     def lacking_for(self, now: Instant) -> Seconds:
         """How far it is from full."""
@@ -201,7 +202,7 @@ class Leased:
     def idle(self, now: Instant) -> bool:
         """Whether forgetting it loses nothing: no live lease, nothing unreported, the share full."""
         reported = self.spent < DUST and self.unleased < DUST
-        return reported and now >= self.until and self.owed.idle(now) and self.share.idle(now)
+        return reported and now >= self.until and not self.owed.lacking_for(now) and self.share.idle(now)
 
     def lacking_for(self, now: Instant) -> Seconds:
         """How far its share is from full."""
@@ -320,7 +321,7 @@ class Leased:
         self.left = self.coming = 0.0
         self.on_share = True
         limit = self.crew.share_of(self.limit)
-        if self.owed.idle(now):
+        if not self.owed.lacking_for(now):
             self.share = Refilled(limit)
             self.owed = Refilled(limit)
         there = self.estimated(now)

@@ -15,7 +15,7 @@ A *reserved* grant is one that may be used later, when the bucket will have refi
 say exactly when the next call passes, and keep its word though others compete."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import floor, inf
 from typing import Final, NamedTuple
 
@@ -141,9 +141,11 @@ def opened(limit: Limit, now: Instant) -> Account:
 
 def current(account: Account, limit: Limit, now: Instant) -> tuple[Account, float]:
     """The account at ``now``, refilled, expired leases returned; and how much those were. Pure, O(leases)."""
-    over = [node for node, lease in account.leases.items() if lease.expires_at <= now]
-    lapsed = sum(account.leases[node].held for node in over)
     here = refilled(account.bucket, limit.rate, now)
+    over = [node for node, lease in account.leases.items() if lease.expires_at <= now]
+    if not over:
+        return Account(_with(here, here.tokens, limit), account.leases), 0.0
+    lapsed = sum(account.leases[node].held for node in over)
     leases = {node: lease for node, lease in account.leases.items() if node not in over}
     return Account(_with(here, here.tokens + lapsed, limit), leases), lapsed
 
@@ -194,14 +196,16 @@ def shortfall(account: Account, limit: Limit, cost: float) -> Seconds:
 def taken(account: Account, cost: float) -> Account:
     """A current account after an exact decision took ``cost``. Pure, O(1)."""
     bucket = account.bucket
-    return account._replace(bucket=replace(bucket, tokens=bucket.tokens - cost))
+    return account._replace(bucket=Bucket(bucket.tokens - cost, bucket.at))
 
 
 def idle(account: Account, limit: Limit, now: Instant) -> bool:
     """Whether an account says no more than a new one would. Pure, O(leases)."""
+    if any(lease.expires_at > now for lease in account.leases.values()):
+        return False
     account, _ = current(account, limit, now)
-    return not account.leases and account.bucket.tokens >= limit.capacity - DUST
+    return account.bucket.tokens >= limit.capacity - DUST
 
 
 def _with(bucket: Bucket, tokens: float, limit: Limit) -> Bucket:
-    return replace(bucket, tokens=min(tokens, limit.capacity))
+    return Bucket(min(tokens, limit.capacity), bucket.at)

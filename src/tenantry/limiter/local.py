@@ -1,34 +1,29 @@
 """Decisions, each of them local: a look-up, a turn, one sum.
 
-:class:`Limiter` by itself is its own authority: its buckets are the limits, refilled by its clock. Given a
-:class:`~tenantry.limiter.renewal.Renewals` it spends leases, and what it lacks is asked for behind its back.
-"""
+A :class:`Limiter` is its own authority: its buckets are the limits, refilled by its clock. Those that lease
+are in :mod:`tenantry.limiter.leasing`."""
 
+from collections import deque
 from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from tenantry.kernel.clock import Clock, SystemClock
-from tenantry.kernel.errors import InvalidValue, UsageError
+from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Instant
 from tenantry.kernel.tenant import TenantId, tenant_id
-from tenantry.limiter.buckets import Leased, Refilled
+from tenantry.limiter.buckets import Refilled
 from tenantry.limiter.model import ALLOWED, MOST, Basis, Limit, Plan, Standing, Verdict
 from tenantry.limiter.plans import as_source
 from tenantry.limiter.ports import PlanSource
 from tenantry.limiter.settings import LimiterSettings
-from tenantry.limiter.tenants import LOOKED_AT, UNLIMITED, Bucket, LeasedTenant, More, OwnTenant
-from tenantry.limiter.turns import stripes, take_turn, wait_for_turn
+from tenantry.limiter.tenants import LOOKED_AT, UNLIMITED, Bucket, More, OwnTenant
+from tenantry.limiter.turns import Turn, stripes, take_turn, wait_for_turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tenantry.limiter.renewal import Renewals
-
-Tenant = OwnTenant | LeasedTenant
-
-_UNLIMITED = ALLOWED[Basis.UNLIMITED]
-_EXACT = "a limit of this tenant is exact: the authority decides, so await limiter.acquire(...)"
+_UNLIMITED, _PASSED = ALLOWED[Basis.UNLIMITED], ALLOWED[Basis.OWN]
 _SWEPT = 2  # records looked at for each new one: the sweep outruns the growth
 
 
@@ -36,9 +31,9 @@ class Limiter:
     """Says whether a call may go on. Safe to call from any thread and any task; it never waits.
 
     ``plans``: one :class:`Plan` for everybody, a mapping from tenants, or a
-    :class:`~tenantry.limiter.ports.PlanSource`. A tenant without a plan has no limit. ``renewals``: where
-    leases come from; without them this process alone is the authority. Raises :class:`InvalidValue` for
-    settings or plans that are none."""
+    :class:`~tenantry.limiter.ports.PlanSource`. A tenant without a plan has no limit. Raises
+    :class:`InvalidValue` for plans that are none.
+    """
 
     def __init__(
         self,
@@ -46,15 +41,12 @@ class Limiter:
         *,
         clock: Clock | None = None,
         settings: LimiterSettings | None = None,
-        renewals: "Renewals | None" = None,
     ) -> None:
-        self.settings = settings or (LimiterSettings() if renewals is None else renewals.crew.settings)
+        self.settings = settings or LimiterSettings()
         self.clock = clock or SystemClock()
         self._now: Callable[[], Instant] = self.clock.monotonic
-        self._renewals = renewals
         self._tenants: dict[str, Any] = {}
-        self._ring: list[str] = []  # the same tenants, in the order in which the sweep's hand meets them
-        self._hand = 0
+        self._to_sweep: deque[str] = deque()  # those that this round of the sweep has yet to look at
         self._turns = stripes()
         self._admission = Lock()
         self._plans = as_source(plans)
@@ -71,8 +63,8 @@ class Limiter:
         O(1).
 
         ``key``: whose calls its plan counts by themselves; ``route``: by the name that its plan gives it.
-        ``cost``: in (0, 1e12]. Raises :class:`InvalidValue`, and :class:`UsageError` where a limit is exact:
-        then the authority decides, and only :meth:`LimiterNode.acquire` can wait for it.
+        ``cost``: in (0, 1e12]. Raises :class:`InvalidValue`; and, for a limiter that leases,
+        :class:`UsageError` where a limit is exact: then the authority decides, and ``acquire`` waits for it.
         """
         entry = self._tenants.get(tenant)
         if entry is None or entry.more is not None or not 0 < cost <= MOST:
@@ -83,20 +75,17 @@ class Limiter:
         except IndexError:
             wait_for_turn(turn)
         try:
-            now = self._now()
-            verdict: Verdict = entry.allowed(now)
-            waits: float = entry.wait_for(cost, now)
-            wants: bool = entry.wanting(now) if waits else entry.spend(cost, now)
-            gone = entry.more is not None
-            if gone and not waits:
-                entry.give_back(cost, now)
+            if entry.more is None:  # else it has left the table since it was found, or has another plan
+                # Refilled.wait_for and .spend, written out: three calls take as long as the decision.
+                now, limit, full_at = self._now(), entry.limit, entry.full_at
+                full_at = (full_at if full_at > now else now) + cost * limit.interval
+                if full_at - now <= limit.passes_within:
+                    entry.full_at = full_at
+                    return _PASSED
+                return Verdict(False, Basis.OWN, entry.wait_for(cost, now), "tenant")
         finally:
             turn.append(None)
-        if gone:
-            return self._decided(tenant, key, route, cost)
-        if wants and not entry.asking:
-            self._ask(entry)
-        return Verdict(False, verdict.basis, waits, "tenant") if waits else verdict
+        return self._decided(tenant, key, route, cost)  # type: ignore[unreachable]  # other threads write it
 
     def give_back(
         self, tenant: str, *, key: str | None = None, route: str | None = None, cost: float = 1
@@ -136,8 +125,6 @@ class Limiter:
             entry = self._found(tenant)
             if entry is None:
                 return _UNLIMITED
-            if self._renewals is not None and entry.more is not None and entry.more.plan.exact:
-                raise UsageError(_EXACT)
             verdict = self._all_or_none(entry, key, route, cost)
             if verdict is not None:
                 return verdict
@@ -171,63 +158,63 @@ class Limiter:
             if entry is None:
                 self._sweep()
                 entry = self._tenants[who] = self._made(who, plan)
-                self._ring.append(who)
         return entry
 
-    def _made(self, tenant: TenantId, plan: Plan) -> Tenant:
-        turn = self._turns[hash(tenant) % len(self._turns)]
-        limit = plan.tenant or UNLIMITED
-        if self._renewals is None:
-            own = OwnTenant(limit, turn)
-            own.more = None if plan.plain else More(plan, _refilled, self.settings.most_keys)
-            return own
-        leased = LeasedTenant(limit, turn, tenant, self._renewals.crew)
-        leased.ledger = plan.ledger or plan.exact
-        leased.more = self._more(plan)
-        return leased
+    def _made(self, tenant: TenantId, plan: Plan) -> Any:
+        own = OwnTenant(plan.tenant or UNLIMITED, self._turn_of(tenant))
+        own.more = self._more(plan)
+        return own
+
+    def _turn_of(self, tenant: TenantId) -> Turn:
+        return self._turns[hash(tenant) % len(self._turns)]
 
     def _more(self, plan: Plan) -> More | None:
-        if plan.plain and not (plan.exact and self._renewals is not None):
-            return None
-        crew = self._renewals.crew if self._renewals is not None else None
-        make = (lambda limit, name: Leased(limit, name, crew)) if crew else _refilled
-        return More(plan, make, self.settings.most_keys)
+        return None if plan.plain else More(plan, refilled_bucket, self.settings.most_keys)
+
+    def _ask(self, entry: Any) -> None:
+        """An own bucket wants nothing of anybody."""
+
+    def _left(self, entry: Any) -> None:
+        """A record has left the table."""
 
     def _sweep(self) -> None:
-        """Look at the next few records, as a clock's hand goes round, and drop those that say nothing; past
-        the bound, drop one whatever it says. The caller holds the admission lock."""
-        for _ in range(min(_SWEPT, len(self._ring))):
-            self._hand %= len(self._ring)
-            if not self._dropped(self._hand, idle_only=True):
-                self._hand += 1
-        if len(self._ring) >= self.settings.most_tenants:
-            self._drop_nearest_to_full()
+        """Look at the next few records and drop those that say nothing; past the bound, drop the one nearest
+        to full, whatever it says. The caller holds the admission lock."""
+        for tenant in self._next_to_sweep(_SWEPT):
+            self._dropped(tenant, idle_only=True)
+        if len(self._tenants) >= self.settings.most_tenants:
+            now = self._now()
+            looked_at = self._next_to_sweep(LOOKED_AT)
+            nearest = min(looked_at, key=lambda each: float(self._tenants[each].lacking_for(now)))
+            self._dropped(nearest, idle_only=False)
 
-    def _drop_nearest_to_full(self) -> None:
-        now, size = self._now(), len(self._ring)
-        places = [(self._hand + step) % size for step in range(min(LOOKED_AT, size))]
-        self._dropped(
-            min(places, key=lambda place: self._tenants[self._ring[place]].lacking_for(now)), idle_only=False
-        )
-        self._hand += 1
+    def _next_to_sweep(self, most: int) -> list[str]:
+        """Tenants that have a record, a few at a time, round after round."""
+        found: list[str] = []
+        while len(found) < min(most, len(self._tenants)):
+            if not self._to_sweep:
+                self._to_sweep = deque(self._tenants)
+            tenant = self._to_sweep.popleft()
+            if tenant in self._tenants:
+                found.append(tenant)
+        return found
 
-    def _dropped(self, place: int, *, idle_only: bool) -> bool:
-        tenant = self._ring[place]
-        entry = self._tenants[tenant]
+    def _dropped(self, tenant: str, *, idle_only: bool) -> bool:
+        """The caller holds the admission lock."""
+        entry = self._tenants.get(tenant)
+        if entry is None:
+            return False
         take_turn(entry.turn)
         try:
             now = self._now()
             if idle_only and not _idle(entry, now):
                 return False
             del self._tenants[tenant]
-            entry.more = entry.more or More(Plan(entry.limit), _refilled, 1)
+            entry.more = entry.more or More(Plan(entry.limit), refilled_bucket, 1)
             entry.more.gone = True  # whoever has found it already looks again
         finally:
             entry.turn.append(None)
-        if self._renewals is not None and not entry.asking:
-            self._ask(entry)  # what it spent is told, what it holds given back
-        self._ring[place] = self._ring[-1]
-        self._ring.pop()
+        self._left(entry)
         return True
 
     def _plan_changed(self, tenant: TenantId | None) -> None:
@@ -240,7 +227,7 @@ class Limiter:
 
     def _replan(self, tenant: TenantId, entry: Any, plan: Plan | None) -> None:
         if plan is None or (plan.tenant is None and plan.plain):
-            self._dropped(self._ring.index(tenant), idle_only=False)
+            self._dropped(tenant, idle_only=False)
             return
         take_turn(entry.turn)
         try:
@@ -252,29 +239,6 @@ class Limiter:
                 entry.more.replan(plan, now)
         finally:
             entry.turn.append(None)
-
-    def _prepared(self, entry: Any, key: str | None, route: str | None, cost: float) -> bool:
-        """Ask for all limits of a call that have no live lease, without charging. False when all have one, or
-        when the authority is known to be away."""
-        take_turn(entry.turn)
-        try:
-            now = self._now()
-            bare = [
-                bucket
-                for _, bucket in applying(entry, key, route, now)
-                if isinstance(bucket, Leased) and now >= bucket.until and not bucket.cut
-            ]
-            for bucket in bare:
-                bucket.expect(cost)
-        finally:
-            entry.turn.append(None)
-        if bare and not entry.asking:
-            self._ask(entry)
-        return bool(bare)
-
-    def _ask(self, entry: LeasedTenant) -> None:
-        assert self._renewals is not None
-        self._renewals.want(entry)
 
 
 def check_cost(cost: float) -> None:
@@ -320,5 +284,6 @@ def _idle(entry: Any, now: Instant) -> bool:
     return entry.idle(now) and (entry.more is None or entry.more.idle(now))
 
 
-def _refilled(limit: Limit, name: str) -> Bucket:
+def refilled_bucket(limit: Limit, name: str) -> Bucket:
+    """A bucket of a limiter that is its own authority; it needs no name."""
     return Refilled(limit)

@@ -8,7 +8,7 @@ from math import inf, isfinite
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from tenantry.algorithms.token_bucket import Rate
+from tenantry.algorithms.token_bucket import SLACK, Rate
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.verdict import Refusal, Rule
@@ -38,6 +38,7 @@ class Limit:
     rate: Rate = field(init=False, repr=False, compare=False)
     interval: Seconds = field(init=False, repr=False, compare=False)  # seconds a token
     window: Seconds = field(init=False, repr=False, compare=False)  # seconds from empty to full
+    passes_within: Seconds = field(init=False, repr=False, compare=False)  # the same, and the bucket's slack
 
     def __post_init__(self) -> None:
         if not (isfinite(self.base) and SLOWEST <= self.base <= FASTEST):
@@ -52,6 +53,7 @@ class Limit:
             ("rate", rate),
             ("interval", 1.0 / rate.base),
             ("window", rate.capacity / rate.base),
+            ("passes_within", rate.capacity / rate.base + SLACK),
         ):
             object.__setattr__(self, name, value)
 

@@ -22,6 +22,7 @@ from tenantry.kernel.tenant import TenantId
 from tenantry.limiter.buckets import Leased
 from tenantry.limiter.events import AuthorityFound, AuthorityLost, ExactDecided, LeasesExchanged
 from tenantry.limiter.exchange import Answer, Charge, Decision
+from tenantry.limiter.leasing import LeasingLimiter
 from tenantry.limiter.local import Limiter, applying, check_cost
 from tenantry.limiter.model import ALLOWED, Basis, Plan, Verdict
 from tenantry.limiter.ports import Authority, PlanSource
@@ -47,8 +48,8 @@ class _Shard:
     cut: set[TenantId] = field(default_factory=set)  # whose asks failed and have not been answered since
 
 
-class SharedLimiter(Limiter):
-    """A :class:`Limiter` whose limits hold over all nodes that share ``authority``.
+class SharedLimiter(LeasingLimiter):
+    """A :class:`~tenantry.limiter.local.Limiter` whose limits hold over all nodes that share ``authority``.
 
     ``async with`` runs its loop among the caller's tasks; ``with limiter.in_thread()`` in a thread of its
     own, for programs without an event loop. ``try_acquire`` works from any thread, also before and after:
@@ -68,9 +69,8 @@ class SharedLimiter(Limiter):
         chosen = clock or SystemClock()
         self._chance: Randomness = SystemRandomness()
         self.node = f"{node}-{self._chance.token(6).hex()}"
-        self._renewals_of_node = Renewals(self.node, chosen, settings)
-        self._renewals_of_node.crew.opening = authority.opening
-        super().__init__(plans, clock=chosen, renewals=self._renewals_of_node)
+        super().__init__(plans, Renewals(self.node, chosen, settings), clock=chosen)
+        self._renewals.crew.opening = authority.opening
         self._authority, self._events = authority, events
         self._shards: dict[str, _Shard] = {}
         self._waiters: dict[str, list[asyncio.Future[None]]] = {}
@@ -78,12 +78,12 @@ class SharedLimiter(Limiter):
         self._tasks: list[asyncio.Task[None]] = []
         self._woken = asyncio.Event()
         self._told = False  # somebody has woken the loop, and it has not looked yet
-        self._renewals_of_node.wake = self._wake
+        self._renewals.wake = self._wake
 
     @property
     def nodes(self) -> int:
         """How many nodes there were at the last contact; at least 1."""
-        return self._renewals_of_node.crew.nodes
+        return self._renewals.crew.nodes
 
     async def start(self) -> None:
         """Begin to lease. Returns after the first heartbeat, answered or not."""
@@ -168,7 +168,7 @@ class SharedLimiter(Limiter):
         except StoreUnavailable:
             for bucket in buckets:
                 bucket.cut = True
-            found = self._all_or_none(entry, key, route, cost)
+            found = Limiter._all_or_none(self, entry, key, route, cost)
             if found is None:  # another plan came meanwhile
                 return await self.acquire(entry.tenant, key=key, route=route, cost=cost)
             verdict = found
@@ -213,7 +213,7 @@ class SharedLimiter(Limiter):
                     await self._woken.wait()
             self._woken.clear()
             self._told = False
-            for pending in self._renewals_of_node.due():
+            for pending in self._renewals.due():
                 self._shard(pending).waiting.append(pending)
             for shard in self._shards.values():
                 self._call(shard)
@@ -242,14 +242,14 @@ class SharedLimiter(Limiter):
 
     async def _failed(self, shard: _Shard, sent: list[Pending], error: StoreUnavailable) -> None:
         for each in sent:
-            self._renewals_of_node.failed(each)
+            self._renewals.failed(each)
         if shard.lost_at is None:
             shard.lost_at = self._now()
             self._events(AuthorityLost(shard.name, _reason(error), self.nodes))
         shard.failures += 1
         shard.cut.update(each.ask.tenant for each in sent)
         await asyncio.sleep(_BACKOFF.delay(shard.failures, self._chance.uniform(0.5, 1.0)))
-        again = [self._renewals_of_node.again(each) for each in sent]
+        again = [self._renewals.again(each) for each in sent]
         self._shard_anew(again)
 
     def _shard_anew(self, again: list[Pending]) -> None:
@@ -259,7 +259,7 @@ class SharedLimiter(Limiter):
 
     def _succeeded(self, shard: _Shard, sent: list[Pending], answers: list[Answer], began: Instant) -> None:
         for pending, answer in zip(sent, answers, strict=True):
-            self._renewals_of_node.answered(pending, answer)
+            self._renewals.answered(pending, answer)
             for waiter in self._waiters.pop(pending.ask.tenant, ()):
                 if not waiter.done():
                     waiter.set_result(None)
@@ -287,13 +287,13 @@ class SharedLimiter(Limiter):
     async def _heartbeat(self) -> None:
         with suppress(StoreUnavailable):  # told where it matters: by the exchanges
             count = await self._authority.present(self.node, self.settings.gone_after)
-            self._renewals_of_node.crew.nodes = max(1, count)
+            self._renewals.crew.nodes = max(1, count)
 
     async def _say_last_words(self) -> None:
         """First what is under way, whose answers may still bring leases; then everything is given back."""
         waiting = [each for shard in self._shards.values() for each in shard.waiting]
-        await self._say([*waiting, *self._renewals_of_node.due()])
-        await self._say(self._renewals_of_node.closing(list(self._tenants.values())))
+        await self._say([*waiting, *self._renewals.due()])
+        await self._say(self._renewals.closing(list(self._tenants.values())))
 
     async def _say(self, words: list[Pending]) -> None:
         by_shard: dict[str, list[Pending]] = {}
@@ -302,7 +302,7 @@ class SharedLimiter(Limiter):
         for sent in by_shard.values():
             answers = await self._authority.exchange([each.ask for each in sent])
             for pending, answer in zip(sent, answers, strict=True):
-                self._renewals_of_node.answered(pending, answer)
+                self._renewals.answered(pending, answer)
 
 
 def _verdict(decision: Decision) -> Verdict:

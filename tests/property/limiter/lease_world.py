@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from tenantry.kernel.instant import Instant, Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.limiter.exchange import Answer
-from tenantry.limiter.local import Limiter
+from tenantry.limiter.leasing import LeasingLimiter
 from tenantry.limiter.model import Basis, Limit, Plan, Verdict
 from tenantry.limiter.renewal import Pending, Renewals
 from tenantry.limiter.settings import LimiterSettings
@@ -38,7 +38,7 @@ class LocalClock:
 class Node:
     """One process: its limiter, what it has under way, and what it let pass, by basis."""
 
-    limiter: Limiter
+    limiter: LeasingLimiter
     renewals: Renewals
     clock: LocalClock
     outbox: list[Pending] = field(default_factory=list)  # sent, not at the authority yet
@@ -66,7 +66,7 @@ class World:
         clock = LocalClock(self.sun, zero=1e3 * self.born, pace=(0.96, 1.0, 1.04)[self.born % 3])
         renewals = Renewals(f"node-{self.born}", clock, self.settings)
         plan = Plan(self.limit, ledger=True)
-        return Node(Limiter(plan, clock=clock, renewals=renewals), renewals, clock)
+        return Node(LeasingLimiter(plan, renewals, clock=clock), renewals, clock)
 
     def call(self, place: int, cost: float = 1.0) -> Verdict:
         node = self.nodes[place]

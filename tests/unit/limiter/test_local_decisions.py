@@ -177,7 +177,7 @@ def test_a_plan_s_change_acts_on_the_next_call_and_forgives_nothing() -> None:
     assert len(limiter) == 0
 
 
-def test_buckets_go_only_once_they_are_full_again() -> None:
+def test_buckets_go_only_after_they_were_idle_for_as_long_as_filling_them_takes() -> None:
     limiter, clock = made(DOCUMENT)
     passed(limiter, 1_000, "idle")
     clock.advance(9.99)
@@ -185,10 +185,14 @@ def test_buckets_go_only_once_they_are_full_again() -> None:
         limiter.try_acquire(f"passer-by-{each}")
     assert limiter.standings("idle")[0].remaining == 999
     assert len(limiter) == 11
-    clock.advance(0.02)
+    clock.advance(9.99)
+    for each in range(20):
+        limiter.try_acquire(f"more-{each}")
+    assert len(limiter) == 31
+    clock.advance(0.03)
     for each in range(40):
         limiter.try_acquire(f"another-{each}", cost=1_000)
-    assert len(limiter) <= 41
+    assert len(limiter) <= 60  # the eleven that were idle have gone
 
 
 def test_past_the_bound_of_one_tenant_s_keys_the_one_nearest_to_full_is_forgotten_and_no_other_tenant_s() -> (

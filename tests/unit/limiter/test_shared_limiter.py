@@ -128,7 +128,7 @@ async def test_l3_while_the_store_is_away_the_share_decides_without_error_and_th
 ) -> None:
     """The limit holds 100 + 100 at once; a share of four nodes holds 50, and refills at 25 a second."""
     async with shared(authority, heard, nodes=4, term=0.1) as limiter:
-        limiter._renewals_of_node.crew.nodes = 4  # as if three others had been there
+        limiter._renewals.crew.nodes = 4  # as if three others had been there
         assert await limiter.acquire("acme")
         authority.away = True
         began, passed, refused = SystemClock().monotonic(), 1, 0
@@ -235,7 +235,7 @@ async def test_an_exact_limit_falls_to_the_share_while_the_store_is_away_and_is_
     authority: Unsteady, heard: Heard
 ) -> None:
     async with shared(authority, heard, Plan(Limit(0.001, 9.999, exact=True)), nodes=2) as limiter:
-        limiter._renewals_of_node.crew.nodes = 2
+        limiter._renewals.crew.nodes = 2
         authority.away = True
         verdicts = [await limiter.acquire("acme") for _ in range(8)]
         assert [verdict.allowed for verdict in verdicts] == [True] * 5 + [False] * 3

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tenantry.kernel.errors import UsageError
 from tenantry.kernel.instant import Instant
 from tenantry.kernel.tenant import TenantId
-from tenantry.limiter import Basis, Limit, Limiter, LimiterSettings, Plan
+from tenantry.limiter import Basis, Limit, LimiterSettings, Plan
 from tenantry.limiter.exchange import Charge
+from tenantry.limiter.leasing import LeasingLimiter
 from tenantry.limiter.renewal import Renewals
 from tenantry.limiter.shares import OPENING, Division, reported
 from tenantry.memory.share_authority import MemoryShareAuthority
@@ -32,7 +33,7 @@ class Fleet:
             each.crew.opening = self.authority.opening
             asyncio.run(self.authority.present(each.node, 1e9))
         plan = Plan(limit)
-        self.limiters = [Limiter(plan, clock=self.clock, renewals=each) for each in self.renewals]
+        self.limiters = [LeasingLimiter(plan, each, clock=self.clock) for each in self.renewals]
 
     def call(self, node: int, calls: int = 1) -> int:
         return sum(self.limiters[node].try_acquire(ACME).allowed for _ in range(calls))
