@@ -33,7 +33,7 @@ async def rounds(options: protocol.Options) -> None:
         if term is None:
             raise InvariantBroken("the place of a fresh database is held")
         began = time.perf_counter()
-        memory = PlannerMemory(await store.rebuild(term), product.directory)
+        memory = PlannerMemory(await store.rebuild(term), product.directory, draw=lambda: 0.5)
         rebuilt_for = time.perf_counter() - began
         memory.set_nodes(await store.nodes(term))
         rounds = [await one_round(memory, (store, worker), term, node) for _ in range(options["rounds"])]

@@ -36,7 +36,8 @@ from tenantry.queue.events import PlannerElected, RoundPlanned
 from tenantry.queue.intake import Admission
 from tenantry.queue.model import Accepted, ClaimedJob, NewJob, NodeId
 from tenantry.queue.planner import Planner
-from tenantry.queue.worker import Surroundings, Worker, WorkerSettings
+from tenantry.queue.surroundings import Surroundings
+from tenantry.queue.worker import Worker, WorkerSettings
 from tenantry.telemetry.prometheus import Metrics
 from tenantry.telemetry.sinks import fan_out
 
@@ -135,11 +136,8 @@ async def work(options: protocol.Options) -> None:
     async with wired(options) as product:
         name = f"node-{os.getpid()}"
         events = fan_out(Metrics(), rounds)
-        planner = Planner(
-            PostgresPlannerStore(product.database, product.hints), product.directory, holder=name,
-            clock=product.clock, events=events,
-        )  # fmt: skip
         around = Surroundings(product.directory, product.clock, product.randomness, events)
+        planner = Planner(PostgresPlannerStore(product.database, product.hints), around, holder=name)
         worker = Worker(
             PostgresWorkerStore(product.database, product.hints), Router(handlers), around, node=NodeId(name),
             settings=WorkerSettings(slots=options["batch"]),

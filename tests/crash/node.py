@@ -24,7 +24,8 @@ from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.events import NodeJoined
 from tenantry.queue.model import ClaimedJob, NodeId
 from tenantry.queue.planner import Planner, PlannerSettings
-from tenantry.queue.worker import Surroundings, Worker, WorkerSettings
+from tenantry.queue.surroundings import Surroundings
+from tenantry.queue.worker import Worker, WorkerSettings
 
 PLANNER = PlannerSettings(place_for=2.0, stand_by_for=0.1)
 
@@ -51,11 +52,12 @@ async def main(admin_url: str, name: str, slots: int) -> None:
         await hints.listen()
         await directory.refresh()
         store = PostgresPlannerStore(database, hints)
-        planner = Planner(store, directory, holder=name, clock=clock, events=told, settings=PLANNER)
+        around = Surroundings(directory, clock, randomness, told)
+        planner = Planner(store, around, holder=name, settings=PLANNER)
         worker = Worker(
             PostgresWorkerStore(database, hints),
             Brief(),
-            Surroundings(directory, clock, randomness, told),
+            around,
             node=NodeId(name),
             settings=WorkerSettings(slots=slots, lease_for=3.0, reclaim_every=0.3),
         )

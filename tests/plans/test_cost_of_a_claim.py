@@ -95,7 +95,7 @@ class Cost:
         claim = await self._admin.fetchrow("SELECT claim_id, token FROM tenantry.claims")
         claims, tokens = _array([claim["claim_id"]] * 10), _array([claim["token"]] * 10)
         held = f"'n1', 1, {claims}::bigint[], {tokens}::bigint[], {flows}::bigint[], {seqs}::bigint[]"
-        rest = f"{_array([200] * 10)}::smallint[], {zeros}::smallint[]"
+        rest = f"{_array([200] * 10)}::smallint[], {zeros}::smallint[], NULL"
         cost["settle"] = await self._pages("worker/settle_delivered", f"{held}, {rest}")
         return cost
 

@@ -19,15 +19,15 @@ pytestmark = pytest.mark.needs_postgres
 
 GROWS = {
     "jobs", "deferred", "outcomes", "dead_letters", "idempotency", "attempts", "stored", "flows", "tails",
-    "withdrawn", "load",
+    "withdrawn", "load", "lanes", "shapers",
 }  # fmt: skip
 """Tables that grow with the backlog, the tenants or the past: nothing per round may read them whole."""
 
 ONE = ["'n1', 1", "ARRAY[1]::bigint[], ARRAY[1]::bigint[], ARRAY[1]::bigint[], ARRAY[1]::bigint[]"]
-DELIVERED = ", ".join([*ONE, "ARRAY[200]::smallint[], ARRAY[0]::smallint[]"])
+DELIVERED = ", ".join([*ONE, "ARRAY[200]::smallint[], ARRAY[0]::smallint[], NULL"])
 FAILED = ", ".join([
     *ONE, "ARRAY[0.1]::real[], ARRAY[1]::smallint[], ARRAY[1.0]::float8[], ARRAY[500]::smallint[]",
-    "ARRAY['http_500'], ARRAY['x'], ARRAY['r'], ARRAY[0]::smallint[]",
+    "ARRAY['http_500'], ARRAY['x'], ARRAY['r'], ARRAY[0]::smallint[], NULL",
 ])  # fmt: skip
 ROUND = (
     "1, 0, 5.0, ARRAY['n1'], ARRAY[1], ARRAY[1], ARRAY[1], ARRAY[1]::bigint[], ARRAY[1]::bigint[], "
@@ -36,6 +36,7 @@ ROUND = (
 )
 HOT = {
     "planner/round": ROUND,
+    "planner/keep_shapers": "1, ARRAY['a', 'b'], ARRAY['x', 'y'], ARRAY['[1]', '[1]']::jsonb[]",
     "planner/flows_by_id": "ARRAY[1, 2]::bigint[]",
     "worker/take": "'n1', 1, 0, 15.0, false",
     "worker/settle_delivered": DELIVERED,

@@ -37,7 +37,8 @@ from tenantry.queue.feeder import Feeder, FeederSettings
 from tenantry.queue.intake import Admission
 from tenantry.queue.model import NodeId
 from tenantry.queue.planner import Planner
-from tenantry.queue.worker import Surroundings, Worker, WorkerSettings
+from tenantry.queue.surroundings import Surroundings
+from tenantry.queue.worker import Worker, WorkerSettings
 from tenantry.telemetry.prometheus import Metrics
 from tenantry.telemetry.sinks import fan_out
 from tenantry.web.api import create_api
@@ -199,9 +200,8 @@ def _start_planning(stack: AsyncExitStack, node: Node, loops: Loops) -> None:
         stack.push_async_callback(loops.end, "feeder")
     if Role.PLANNER in node.settings.roles:
         store = PostgresPlannerStore(node.database, node.hints)
-        node.planner = Planner(
-            store, node.directory, holder=node.name, clock=around.clock, events=node.events
-        )
+        there = Surroundings(node.directory, around.clock, around.randomness, node.events)
+        node.planner = Planner(store, there, holder=node.name)
         loops.start("planner", node.planner.run)
         stack.push_async_callback(loops.end, "planner")
 

@@ -37,6 +37,7 @@ _TIMEOUT = rules.number(0.001, 900, of=" of seconds")
 _ATTEMPTS = rules.whole(1, 100)
 _WAIT = rules.number(0.001, 604_800, of=" of seconds")
 _LIMIT = rules.optional(rules.whole(1, 1_000_000))
+_ADAPTIVE = rules.optional(rules.boolean)
 _URL = rules.optional(rules.url)
 _SECRET = rules.optional(rules.secret)
 
@@ -126,6 +127,7 @@ def _read_settings(keys: Table, old: TargetSettings) -> TargetSettings:
         backoff_base=keys.take("backoff_base", _WAIT, old.backoff_base),
         backoff_cap=keys.take("backoff_cap", _WAIT, old.backoff_cap),
         limit=keys.take("limit", _LIMIT, old.limit),
+        adaptive=keys.take("adaptive", _ADAPTIVE, old.adaptive),
         secret=keys.take("secret", _SECRET, old.secret),
     )
     inherited = (settings.backoff_base, settings.backoff_cap) == (old.backoff_base, old.backoff_cap)

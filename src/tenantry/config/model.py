@@ -17,8 +17,10 @@ class TargetSettings:
     ``url``: where a named target leads (None: the target's own text is the URL or handler).
     ``timeout_for``: (0, 900], for the whole exchange. ``max_attempts``: 1 to 100. ``backoff_base`` and
     ``backoff_cap``: see :class:`tenantry.algorithms.backoff.Backoff`. ``limit``: most in flight, >= 1, or
-    None. ``secret``: signs deliveries as Standard Webhooks specifies (``whsec_`` and base64); several, the
-    new one first and a space between them, while one is rotated; never shown.
+    None. ``adaptive``: whether the lane finds out itself how much the target can take, and stops while it is
+    dead (None: deliveries over HTTP do, handlers do not). ``secret``: signs deliveries as Standard Webhooks
+    specifies (``whsec_`` and base64); several, the new one first and a space between them, while one is
+    rotated; never shown.
     """
 
     url: str | None = None
@@ -27,7 +29,12 @@ class TargetSettings:
     backoff_base: float = 2.0
     backoff_cap: float = 600.0
     limit: int | None = None
+    adaptive: bool | None = None
     secret: str | None = field(default=None, repr=False)
+
+
+NO_SETTINGS = TargetSettings()
+"""What applies where nobody has said anything."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,13 @@ def whole(low: int, high: int) -> Rule[int]:
     return rule
 
 
+def boolean(path: str, value: object) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise refused(path, value, "true or false")
+    return value
+
+
 def optional(rule: Rule[T]) -> Rule[T | None]:
     """What ``rule`` accepts, or null, or the text ``"none"``."""
 

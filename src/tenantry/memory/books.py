@@ -4,7 +4,7 @@ Every move is one call without an await, so on one event loop each is a transact
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -14,6 +14,7 @@ from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.randomness import Randomness
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Lane
+from tenantry.lanes.plain import Plain
 from tenantry.memory.records import Account, Bulk, Claim, Flow, FlowKey, Job, Place, PlannersPlace, Worker
 from tenantry.memory.signal import Signal
 from tenantry.queue.changes import Change, Deferred, FlowOpened, Held, Left, Withdrawn
@@ -32,6 +33,7 @@ class Books:
         self.accounts: dict[TenantId, Account] = {}
         self.flows: dict[FlowId, Flow] = {}
         self.lanes_paused: set[Lane] = set()
+        self.shapers: dict[Lane, Sequence[Plain]] = {}
         self.claims: dict[ClaimId, Claim] = {}
         self.deferred: dict[Place, Job] = {}
         self.workers: dict[NodeId, Worker] = {}
@@ -190,7 +192,8 @@ class Books:
     def opened(self, flow: Flow) -> FlowOpened:
         """The flow as it is now: its head moves, and its lane may be paused."""
         lane = Lane(flow.opened.tenant, flow.opened.target)
-        return replace(flow.opened, lane_paused=lane in self.lanes_paused, head=flow.head)
+        paused, shaper = lane in self.lanes_paused, self.shapers.get(lane)
+        return replace(flow.opened, lane_paused=paused, head=flow.head, shaper=shaper)
 
     # -- what is read ----------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.lanes.model import Lane
+from tenantry.lanes.plain import Plain
 from tenantry.memory.books import Books
 from tenantry.memory.records import Claim, Flow, Job, Place, PlannersPlace, Worker
 from tenantry.queue.changes import ClaimPlan, FlowStanding, Left, LiveNode, Round, Standing, Withdrawn
@@ -61,6 +63,10 @@ class PlannerSide:
         changes = tuple(books.changes)
         books.changes.clear()
         return Round(books.now(), changes)
+
+    async def keep_shapers(self, term: int, states: Mapping[Lane, Sequence[Plain]]) -> None:
+        self._books.hold_place(term)
+        self._books.shapers.update(states)
 
     async def held(self, term: int) -> frozenset[Place]:
         self._books.hold_place(term)

@@ -7,7 +7,7 @@ from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.lanes.model import Kind
 from tenantry.memory.books import Books
 from tenantry.memory.records import Claim, Job, Worker
-from tenantry.queue.changes import Deferred, NodesChanged
+from tenantry.queue.changes import Deferred, Heard, NodesChanged
 from tenantry.queue.lifecycle import MOST_ATTEMPTS, NODE_FRESH_FOR, WORKER_LOST, JobEvent, after
 from tenantry.queue.model import (
     Attempt,
@@ -23,6 +23,7 @@ from tenantry.queue.model import (
     Reclaimed,
     Settlement,
 )
+from tenantry.queue.settling import summaries_of
 
 
 class WorkerSide:
@@ -75,7 +76,9 @@ class WorkerSide:
         return kept
 
     async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
-        return sum(self._settle(node, settlement) for settlement in settlements)
+        settled = [each for each in settlements if self._settle(node, each)]
+        self._books.tell(*(Heard(flow, summary) for flow, summary in summaries_of(settled).items()))
+        return len(settled)
 
     async def reclaim(self, *, limit: int) -> Reclaimed:
         now = self._books.now()

@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import asyncpg
+import msgspec
 
-from tenantry.kernel.errors import PlaceLost
+from tenantry.kernel.errors import InvalidValue, PlaceLost
 from tenantry.kernel.instant import Seconds, as_timestamp
 from tenantry.kernel.tenant import TenantId
-from tenantry.lanes.model import Kind, Target
+from tenantry.lanes.model import Kind, Lane, Target
+from tenantry.lanes.plain import Plain
+from tenantry.lanes.summary import decoded
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints, wait_for
@@ -24,6 +27,7 @@ from tenantry.queue.changes import (
     Deferred,
     FlowOpened,
     FlowStanding,
+    Heard,
     Held,
     LaneChanged,
     Left,
@@ -107,6 +111,16 @@ class PostgresPlannerStore:
             withdrawn=tuple(Withdrawn(r["flow_id"], r["seq"]) for r in withdrawn),
             nodes=self._nodes(nodes, term),
         )
+
+    async def keep_shapers(self, term: int, states: Mapping[Lane, Sequence[Plain]]) -> None:
+        tenants, targets = [lane.tenant for lane in states], [lane.target for lane in states]
+        encoded = [msgspec.json.encode(state).decode() for state in states.values()]
+        with translated("keeping the shapers"):
+            kept = await self._side.fetchval(
+                statement("planner/keep_shapers"), term, tenants, targets, encoded
+            )
+        if kept is None:
+            self._lost(term)
 
     async def held(self, term: int) -> frozenset[tuple[FlowId, Seq]]:
         with translated("auditing the planner's memory"):
@@ -248,6 +262,7 @@ def _opened(row: Row) -> FlowOpened:
         ordered=row["bucket"] >= 0,
         lane_paused=row["paused"],
         head=row["head"],
+        shaper=msgspec.json.decode(row["shaper"]) if row["shaper"] else None,
     )
 
 
@@ -269,15 +284,27 @@ def _submitted(row: Row) -> list[Change]:
 
 def _left(row: Row) -> list[Change]:
     places = tuple(zip(row["flow_ids"], row["seqs"], strict=True))
+    heard = _heard(row["summaries"])
     if row["due_at"] is None:
-        return [Left(places, reported=row["reported"])]
+        return [Left(places, reported=row["reported"]), *heard]
     back = zip(places, row["due_at"], row["attempts"], row["first"], strict=True)
     deferred = (
         Deferred(*place, as_timestamp(due), attempts, first)
         for place, due, attempts, first in back
         if due is not None
     )
-    return [Left(places, tuple(deferred), row["reported"])]
+    return [Left(places, tuple(deferred), row["reported"]), *heard]
+
+
+def _heard(summaries: str | None) -> list[Change]:
+    """Of a worker of another version what cannot be read is passed over: its lanes learn nothing by it."""
+    if summaries is None:
+        return []
+    try:
+        told = msgspec.json.decode(summaries, type=dict[str, Any])
+        return [Heard(FlowId(int(flow)), decoded(told[flow])) for flow in told]
+    except (ValueError, InvalidValue):
+        return []
 
 
 def _withdrawn(row: Row) -> list[Change]:

@@ -6,11 +6,13 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import asyncpg
+import msgspec
 
 from tenantry.kernel.errors import StoreUnavailable
 from tenantry.kernel.instant import Seconds, as_timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
+from tenantry.lanes.summary import encoded
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints, wait_for
@@ -32,6 +34,7 @@ from tenantry.queue.model import (
     Seq,
     Settlement,
 )
+from tenantry.queue.settling import summaries_of
 
 _GONE = 4
 _ENDINGS = {Ending.RETRY: 1, Ending.DEAD: 2, Ending.RELEASED: 3}
@@ -147,7 +150,7 @@ class PostgresWorkerStore:
         with translated("dropping cancelled jobs"):
             await self._pool.fetchval(
                 statement("worker/settle_failed"), node.id, node.incarnation, *jobs, [0.0] * n, [_GONE] * n,
-                *([None] * n for _ in range(5)), [0] * n,
+                *([None] * n for _ in range(5)), [0] * n, None,
             )  # fmt: skip
         del self._gone[key]
         self._hints.changed()
@@ -203,6 +206,7 @@ def _delivered(node: Node, settlements: Sequence[Settlement]) -> tuple[object, .
         *_places(settlements),
         [s.status for s in settlements],
         [s.job.attempt - 1 for s in settlements],
+        _summaries(settlements),
     )
 
 
@@ -220,4 +224,10 @@ def _failed(node: Node, settlements: Sequence[Settlement]) -> tuple[object, ...]
         [f.excerpt if f else None for f in failures],
         [s.reason or None for s in settlements],
         [s.job.attempt - 1 for s in settlements],
+        _summaries(settlements),
     )
+
+
+def _summaries(settlements: Sequence[Settlement]) -> str | None:
+    told = {str(flow): encoded(summary) for flow, summary in summaries_of(settlements).items()}
+    return msgspec.json.encode(told).decode() if told else None

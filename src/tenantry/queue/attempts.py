@@ -7,22 +7,16 @@ for the store to say (law K2).
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
-from tenantry.config.model import TargetSettings
-from tenantry.config.ports import TenantDirectory
-from tenantry.kernel.clock import Clock
-from tenantry.kernel.events import EventSink
+from tenantry.config.model import NO_SETTINGS, TargetSettings
 from tenantry.kernel.instant import Instant, Seconds
-from tenantry.kernel.randomness import Randomness
 from tenantry.lanes.model import Kind
 from tenantry.lanes.outcome import Outcome
 from tenantry.queue.leases import JobKey, Leases, key_of
 from tenantry.queue.model import ClaimedJob, ClaimId, Settlement
 from tenantry.queue.settling import lost_before, release, settlement_of
-
-NO_SETTINGS = TargetSettings()
+from tenantry.queue.surroundings import Surroundings
 
 
 class Executor(Protocol):
@@ -35,16 +29,6 @@ class Executor(Protocol):
         """One attempt. Cancelled, it ends once nothing of the attempt goes on any more: at once, or, where it
         cannot be stopped, at its own end and with its outcome."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a worker reads and tells: time, chance, tenants, and where its events go."""
-
-    directory: TenantDirectory
-    clock: Clock
-    randomness: Randomness
-    events: EventSink
 
 
 class Attempts:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
+from tenantry.lanes.summary import Summary
 from tenantry.queue.model import FlowId, JobClass, NodeId, Seq
 
 Place = tuple[FlowId, Seq]
@@ -20,6 +21,7 @@ class FlowOpened:
     """A flow exists. ``ordered``: one job at a time, and a retry keeps its place.
 
     ``head``: the next seq to claim when the flow is first heard of; everything before it has been claimed.
+    ``shaper``: the lane's state as it was last kept (:mod:`tenantry.lanes.shaper_state`), or None.
     """
 
     flow: FlowId
@@ -30,6 +32,7 @@ class FlowOpened:
     ordered: bool
     lane_paused: bool = False
     head: int = 1
+    shaper: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,14 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """What a worker says of the target of a flow's lane, in the order in which it came."""
+
+    flow: FlowId
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
 class Withdrawn:
     """A waiting or delayed job was cancelled."""
 
@@ -89,7 +100,7 @@ class NodesChanged:
     """A node joined, left, or began to drain: read them again."""
 
 
-Change = FlowOpened | Submitted | Deferred | Left | Withdrawn | LaneChanged | NodesChanged
+Change = FlowOpened | Submitted | Deferred | Left | Heard | Withdrawn | LaneChanged | NodesChanged
 
 
 @dataclass(frozen=True, slots=True)

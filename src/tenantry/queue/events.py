@@ -5,13 +5,16 @@ classes are closed sets, so they are safe as labels. No event holds a payload, a
 credential) or a key.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tenantry.algorithms.circuit_breaker import BreakerState
 from tenantry.kernel.events import Event
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.kernel.verdict import Rule
+from tenantry.lanes.shaper import Held
 from tenantry.queue.model import Ending, JobClass, JobId, NodeId
 
 # intake
@@ -270,10 +273,20 @@ class PoolSlots:
 
 @dataclass(frozen=True, slots=True)
 class BacklogMeasured(Event):
-    """The whole backlog at one instant, every few seconds: what is not in it is empty."""
+    """The whole backlog at one instant, every few seconds: what is not in it is empty. ``held``: lanes that
+    their shaper holds, by reason."""
 
     backlogs: tuple[Backlog, ...]
     pools: tuple[PoolSlots, ...] = ()
+    held: Mapping[Held, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerMoved(Event):
+    """The breaker of one of a tenant's lanes came into another state: ``open``, ``half_open``, ``closed``."""
+
+    tenant: TenantId
+    state: BreakerState
 
 
 @dataclass(frozen=True, slots=True)

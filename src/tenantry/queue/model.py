@@ -7,6 +7,7 @@ from typing import NewType
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
+from tenantry.lanes.outcome import Outcome
 
 JobId = NewType("JobId", str)
 """A UUIDv7 in canonical text."""
@@ -220,6 +221,7 @@ class Settlement:
     ``busy_for``: slot-seconds used. ``retry_for``: seconds until the next attempt (RETRY only).
     ``failure``: the record of a failed attempt (RETRY and DEAD; None for a job that is dead before it was
     tried once more: then no attempt counts). ``reason``: set for DEAD. ``status``: what the target answered.
+    ``outcome``: what the lane's shaper is to hear of it; None where there is no shaper, or nothing to hear.
     """
 
     job: ClaimedJob
@@ -229,3 +231,4 @@ class Settlement:
     failure: Attempt | None = None
     reason: str = ""
     status: int | None = None
+    outcome: Outcome | None = None

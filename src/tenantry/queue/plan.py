@@ -4,20 +4,23 @@ Built from a :class:`Standing`, kept up to date by changes, and asked for claims
 it is thrown away and built again.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import groupby
 from typing import cast
 
-from tenantry.algorithms.fair_share import Charge, FairShare, Kinds, Pick
+from tenantry.algorithms.fair_share import Charge, FairShare, Pick
+from tenantry.config.model import NO_SETTINGS
 from tenantry.config.ports import TenantDirectory
 from tenantry.config.tiers import Tier
 from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName, Weight
+from tenantry.lanes.adaptive import is_adaptive, shaper_settings
 from tenantry.lanes.model import Kind, Lane, Target, kind_of
+from tenantry.lanes.plain import Plain
+from tenantry.lanes.shaper import Held as HeldBy
 from tenantry.queue.backlog import Tally, by_tier
 from tenantry.queue.booking import Booking, Planned
 from tenantry.queue.changes import (
@@ -25,6 +28,7 @@ from tenantry.queue.changes import (
     Deferred,
     FlowOpened,
     FlowStanding,
+    Heard,
     Held,
     LaneChanged,
     Left,
@@ -36,7 +40,9 @@ from tenantry.queue.changes import (
 )
 from tenantry.queue.events import Backlog, PoolSlots
 from tenantry.queue.flow_log import FlowLog, Taken
-from tenantry.queue.model import FlowId, NodeId, Seq
+from tenantry.queue.model import FlowId, Seq
+from tenantry.queue.node_slots import Fleet, Holder, NodeSlots, kinds_of
+from tenantry.queue.shaping import Move, Shapers
 
 REMOVED = Tier(TierName("removed"), Weight(1.0))
 """Serves what a tenant left behind that the registry no longer names: accepted work still ends (K1)."""
@@ -53,33 +59,28 @@ class _Flow:
     rule: FairShare
 
 
-@dataclass(slots=True)
-class _Node:
-    live: LiveNode
-    free: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Running:
     """What every job of one pick on one node shares."""
 
     charge: Charge
-    node: tuple[NodeId, int]
+    holder: Holder
     rule: FairShare
+    lane: Lane
 
 
 class PlannerMemory:
-    """Everything a planner knows. One task only."""
+    """Everything a planner knows. ``draw``: uniform in [0, 1), for the shapers. One task only."""
 
-    def __init__(self, standing: Standing, directory: TenantDirectory) -> None:
+    def __init__(self, standing: Standing, directory: TenantDirectory, *, draw: Callable[[], float]) -> None:
         self._directory, self._floor = directory, directory.floor
         self._rules: dict[str, FairShare] = {}
         self._pools: dict[TenantId, str] = {}
         self._tiers: dict[TenantId, Tier] = {}
         self._flows: dict[FlowId, _Flow] = {}
         self._lanes: dict[Lane, list[FlowId]] = {}
-        self._nodes: dict[NodeId, _Node] = {}
-        self._held: dict[tuple[NodeId, int], int] = {}
+        self._fleet = Fleet()
+        self._shapers = Shapers(draw)
         self._running: dict[tuple[FlowId, Seq], _Running] = {}
         self._delayed: dict[tuple[FlowId, Seq], Deferred] = {}
         self._due: list[tuple[float, FlowId, Seq]] = []
@@ -116,6 +117,8 @@ class PlannerMemory:
                     self._defer(change)
                 case FlowOpened():
                     self._open(FlowStanding(change, tail=change.head - 1), now)
+                case Heard():
+                    self._shapers.heard(self._flows[change.flow].lane, change.summary)
                 case Withdrawn():
                     self._withdrawn(change)
                 case LaneChanged():
@@ -127,15 +130,11 @@ class PlannerMemory:
     def set_nodes(self, nodes: Sequence[LiveNode]) -> bool:
         """The nodes that live. What a vanished one holds stays held until its leases are reclaimed. False
         when one can run a kind of work that stood aside: build anew then."""
-        self._nodes = {
-            node.id: _Node(node, node.slots - self._held.get((node.id, node.incarnation), 0))
-            for node in nodes
-        }
+        self._fleet.set(nodes)
         pools = {node.pool for node in nodes} | self._rules.keys()
         for pool in pools:
             here = [node for node in nodes if node.pool == pool]
-            kinds: Kinds = frozenset().union(*(node.kinds for node in here if node.slots > 0))
-            self._rule(pool).set_slots(sum(node.slots for node in here), kinds)
+            self._rule(pool).set_slots(sum(node.slots for node in here), kinds_of(here))
         return self._aside.isdisjoint(kind for node in nodes for kind in node.kinds)
 
     def refresh_tiers(self) -> bool:
@@ -158,20 +157,30 @@ class PlannerMemory:
     def plan(self, now: Timestamp) -> Planned:
         """Fill the free slots of every pool. What is returned is booked: write it, or discard this memory."""
         self._release_due(now)
+        self._shapers.apply(now)
         booking = Booking()
         for pool, rule in self._rules.items():
-            nodes = self._free_nodes(pool)
+            nodes = self._fleet.free_nodes(pool)
             free = {kinds: sum(node.free for node in able) for kinds, able in nodes.items()}
             for pick in rule.plan(free, now):  # without free slots too: holds that ended must wake
                 self._book(pick, nodes[pick.kinds], booking)
+                self._shapers.started(cast(Lane, pick.lane), pick.count, now)
         return booking.planned()
 
     def next_due(self) -> float | None:
         """The next instant at which there may be something to plan that no change announces; None: never."""
-        timers = [at for rule in self._rules.values() if (at := rule.next_timer()) is not None]
+        timers = [self._shapers.next_due(), *(rule.next_timer() for rule in self._rules.values())]
         if self._due:
             timers.append(self._due[0][0])
-        return min(timers, default=None)
+        return min((at for at in timers if at is not None), default=None)
+
+    def shapers_to_keep(self, now: Timestamp) -> dict[Lane, list[Plain]]:
+        """States of shapers that the store should keep now."""
+        return self._shapers.to_keep(now)
+
+    def breakers_moved(self) -> list[Move]:
+        """Breakers that came into another state since the last call."""
+        return self._shapers.moved()
 
     # -- what people ask -------------------------------------------------------------------------------
 
@@ -184,15 +193,15 @@ class PlannerMemory:
 
     def free(self) -> int:
         """Slots that nothing holds, over all pools."""
-        return sum(max(0, node.free) for node in self._nodes.values())
+        return self._fleet.free()
 
     def pools(self) -> tuple[PoolSlots, ...]:
         """The slots of each pool and how many are held."""
-        slots, used = Counter[str](), Counter[str]()
-        for node in self._nodes.values():
-            slots[node.live.pool] += node.live.slots
-            used[node.live.pool] += node.live.slots - node.free
-        return tuple(PoolSlots(pool, slots[pool], used[pool]) for pool in sorted(slots))
+        return self._fleet.pools()
+
+    def held_lanes(self) -> Mapping[HeldBy, int]:
+        """How many lanes a shaper or breaker holds, by reason."""
+        return self._shapers.held()
 
     def backlogs(self, now: Timestamp) -> tuple[Backlog, ...]:
         """What stands in each tier of each pool. O(flows + jobs in flight + jobs delayed)."""
@@ -222,14 +231,7 @@ class PlannerMemory:
 
     # -- booking ---------------------------------------------------------------------------------------
 
-    def _free_nodes(self, pool: str) -> dict[Kinds, list[_Node]]:
-        found: dict[Kinds, list[_Node]] = {}
-        for node in self._nodes.values():
-            if node.live.pool == pool and node.free > 0:
-                found.setdefault(node.live.kinds, []).append(node)
-        return found
-
-    def _book(self, pick: Pick, nodes: list[_Node], booking: Booking) -> None:
+    def _book(self, pick: Pick, nodes: list[NodeSlots], booking: Booking) -> None:
         flow = self._flows[cast(FlowId, pick.flow)]
         taken = flow.log.take(pick.count)
         if len(taken) != pick.count:
@@ -244,11 +246,9 @@ class PlannerMemory:
             self._give(flow, part, node, pick.charge)
             booking.on(node.live).add(flow.opened.flow, part)
 
-    def _give(self, flow: _Flow, jobs: Sequence[Taken], node: _Node, charge: Charge) -> None:
-        key = (node.live.id, node.live.incarnation)
-        node.free -= len(jobs)
-        self._held[key] = self._held.get(key, 0) + len(jobs)
-        running = _Running(charge, key, flow.rule)
+    def _give(self, flow: _Flow, jobs: Sequence[Taken], node: NodeSlots, charge: Charge) -> None:
+        self._fleet.hold(node.holder, len(jobs))
+        running = _Running(charge, node.holder, flow.rule, flow.lane)
         for seq, _, _ in jobs:
             self._running[flow.opened.flow, seq] = running
 
@@ -297,8 +297,13 @@ class PlannerMemory:
             rule.add(opened.flow, flow.log.waiting())
 
     def _set_limit(self, flow: _Flow) -> None:
-        document = self._directory.tenant(flow.opened.tenant)
-        flow.rule.limit_lane(flow.lane, document.settings_for(flow.opened.target).limit if document else None)
+        document, target = self._directory.tenant(flow.opened.tenant), flow.opened.target
+        settings = document.settings_for(target) if document else NO_SETTINGS
+        if is_adaptive(target, settings):
+            self._shapers.open(flow.lane, flow.rule, shaper_settings(settings), flow.opened.shaper)
+        else:
+            self._shapers.close(flow.lane)
+            flow.rule.limit_lane(flow.lane, settings.limit)
 
     def _submitted(self, change: Submitted, now: Timestamp) -> None:
         flow = self._flows[change.flow]
@@ -321,13 +326,8 @@ class PlannerMemory:
         comes in between), and no report of a worker moves a share."""
         held = max(0.0, now - running.charge.started_at)
         running.rule.settle(running.charge, held if reported else None, now, jobs=jobs)
-        holder = running.node
-        self._held[holder] -= jobs
-        if not self._held[holder]:
-            del self._held[holder]
-        node = self._nodes.get(holder[0])
-        if node is not None and node.live.incarnation == holder[1]:
-            node.free += jobs
+        self._fleet.release(running.holder, jobs)
+        self._shapers.left(running.lane)
 
     def _defer(self, deferred: Deferred) -> None:
         self._delayed[deferred.flow, deferred.seq] = deferred
@@ -361,10 +361,10 @@ class PlannerMemory:
             flow.rule.pause_lane(lane, paused=change.paused)
 
     def _adopt(self, held: Held, now: Timestamp) -> None:
-        rule, holder = self._flows[held.flow].rule, (held.node, held.incarnation)
-        charge = rule.adopt(held.flow, held.claimed_at, now)
-        self._running[held.flow, held.seq] = _Running(charge, holder, rule)
-        self._held[holder] = self._held.get(holder, 0) + 1
+        flow, holder = self._flows[held.flow], (held.node, held.incarnation)
+        charge = flow.rule.adopt(held.flow, held.claimed_at, now)
+        self._running[held.flow, held.seq] = _Running(charge, holder, flow.rule, flow.lane)
+        self._fleet.hold(holder, 1)
 
     # -- tenants and pools -----------------------------------------------------------------------------
 

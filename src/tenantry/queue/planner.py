@@ -8,14 +8,12 @@ import asyncio
 import traceback
 from dataclasses import dataclass
 
-from tenantry.config.ports import TenantDirectory
-from tenantry.kernel.clock import Clock
 from tenantry.kernel.errors import DependencyError, InvariantBroken
-from tenantry.kernel.events import EventSink
 from tenantry.kernel.instant import Instant, Seconds, Timestamp
 from tenantry.queue.booking import NOTHING
 from tenantry.queue.events import (
     BacklogMeasured,
+    BreakerMoved,
     PlannerElected,
     PlannerLeft,
     PlannerLost,
@@ -26,6 +24,7 @@ from tenantry.queue.events import (
 from tenantry.queue.model import FlowId, Seq
 from tenantry.queue.plan import PlannerMemory
 from tenantry.queue.ports import PlannerStore
+from tenantry.queue.surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +49,13 @@ class Planner:
     def __init__(
         self,
         store: PlannerStore,
-        directory: TenantDirectory,
+        around: Surroundings,
         *,
         holder: str,
-        clock: Clock,
-        events: EventSink,
         settings: PlannerSettings = DEFAULTS,
     ) -> None:
-        self._store, self._directory, self._clock = store, directory, clock
-        self._holder, self._events, self._settings = holder, events, settings
+        self._store, self._around = store, around
+        self._holder, self._events, self._settings = holder, around.events, settings
         self._term: int | None = None
 
     @property
@@ -111,8 +108,9 @@ class _Term:
     """One term: a memory, and what is due when."""
 
     def __init__(self, planner: Planner, term: int) -> None:
-        self._store, self._directory = planner._store, planner._directory
-        self._clock, self._events, self._settings = planner._clock, planner._events, planner._settings
+        around = planner._around
+        self._store, self._directory, self._randomness = planner._store, around.directory, around.randomness
+        self._clock, self._events, self._settings = around.clock, around.events, planner._settings
         self._term = term
         self._directory_version = self._directory.version
         self._kept_at = self._nodes_at = self._measured_at = self._clock.monotonic()
@@ -130,11 +128,22 @@ class _Term:
                 memory = await self._rebuilt()
             await self._look_after(memory, began, answer.now)
             planned = memory.plan(answer.now)
+            await self._keep_shapers(memory, answer.now)
             if planned.jobs or answer.changes:
                 took = self._clock.monotonic() - began
                 self._events(RoundPlanned(planned.jobs, len(answer.changes), memory.free(), took))
             if not planned.jobs:
                 await self._store.wait(self._pause(memory, answer.now))
+
+    async def _keep_shapers(self, memory: PlannerMemory, now: Timestamp) -> None:
+        for move in memory.breakers_moved():
+            self._events(BreakerMoved(move.lane.tenant, move.state))
+        states = memory.shapers_to_keep(now)
+        if states:
+            await self._store.keep_shapers(self._term, states)
+
+    def _draw(self) -> float:
+        return self._randomness.uniform(0.0, 1.0)
 
     def _pause(self, memory: PlannerMemory, now: float) -> Seconds:
         due = memory.next_due()
@@ -149,7 +158,7 @@ class _Term:
         try:
             self._directory_version = self._directory.version
             standing = await self._store.rebuild(self._term)
-            memory = await asyncio.to_thread(PlannerMemory, standing, self._directory)
+            memory = await asyncio.to_thread(PlannerMemory, standing, self._directory, draw=self._draw)
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
@@ -185,7 +194,7 @@ class _Term:
         if now - self._measured_at < self._settings.measure_every:
             return
         self._measured_at = now
-        self._events(BacklogMeasured(memory.backlogs(store_now), memory.pools()))
+        self._events(BacklogMeasured(memory.backlogs(store_now), memory.pools(), memory.held_lanes()))
         doubts = memory.in_flight() ^ await self._store.held(self._term)
         # A difference seen once may be a change that is on its way; the same one seen twice is not.
         if doubts & self._doubts:

@@ -10,7 +10,8 @@ from typing import Protocol
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal
-from tenantry.lanes.model import Kind, Target
+from tenantry.lanes.model import Kind, Lane, Target
+from tenantry.lanes.plain import Plain
 from tenantry.queue.changes import ClaimPlan, LiveNode, Round, Standing
 from tenantry.queue.explain import Facts
 from tenantry.queue.model import (
@@ -127,6 +128,10 @@ class PlannerStore(Protocol):
         it is reclaimed. A place whose job was cancelled meanwhile is claimed in vain: nothing runs, and by
         the time the claim is taken or reclaimed a change says that it has :class:`Left`.
         """
+        ...
+
+    async def keep_shapers(self, term: int, states: Mapping[Lane, Sequence[Plain]]) -> None:
+        """Keep the states of these lanes' shapers, for the next rebuild and for people to look at."""
         ...
 
     async def held(self, term: int) -> frozenset[tuple[FlowId, Seq]]:

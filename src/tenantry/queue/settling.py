@@ -1,10 +1,14 @@
 """From the outcome of an attempt to the settlement of its job. Pure."""
 
+from collections.abc import Iterable
+
 from tenantry.config.model import TargetSettings
 from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.lanes.adaptive import is_adaptive
 from tenantry.lanes.outcome import Outcome
 from tenantry.lanes.retry import Step, reason_of, settle_rule
-from tenantry.queue.model import Attempt, ClaimedJob, Ending, Settlement
+from tenantry.lanes.summary import Summary, summary_of
+from tenantry.queue.model import Attempt, ClaimedJob, Ending, FlowId, Settlement
 
 _LOST = Outcome("worker_lost")
 
@@ -30,8 +34,9 @@ def settlement_of(
 ) -> Settlement:
     """What becomes of ``job``. ``draw`` is uniform in [0, 1]."""
     decision = settle_rule(job.attempt, outcome, settings, draw)
+    heard = outcome if is_adaptive(job.target, settings) else None
     if decision.step is Step.DELIVERED:
-        return Settlement(job, Ending.DELIVERED, outcome.busy_for, status=outcome.status)
+        return Settlement(job, Ending.DELIVERED, outcome.busy_for, status=outcome.status, outcome=heard)
     failure = Attempt(
         job.attempt, ended_at, outcome.busy_for, outcome.status, outcome.error_class, outcome.excerpt
     )
@@ -43,7 +48,17 @@ def settlement_of(
         failure=failure,
         reason=decision.reason,
         status=outcome.status,
+        outcome=heard,
     )
+
+
+def summaries_of(settlements: Iterable[Settlement]) -> dict[FlowId, Summary]:
+    """What the shapers of the lanes are to hear, by a flow of each, in the order of the endings. O(n)."""
+    by_flow: dict[FlowId, list[Outcome]] = {}
+    for settlement in settlements:
+        if settlement.outcome is not None:
+            by_flow.setdefault(settlement.job.flow, []).append(settlement.outcome)
+    return {flow: summary_of(outcomes) for flow, outcomes in by_flow.items()}
 
 
 def release(job: ClaimedJob, busy_for: Seconds) -> Settlement:

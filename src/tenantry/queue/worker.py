@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from tenantry.kernel.errors import StoreUnavailable
 from tenantry.kernel.instant import Instant, Seconds
 from tenantry.kernel.tenant import TenantId, TierName
-from tenantry.queue.attempts import Attempts, Executor, Surroundings
+from tenantry.queue.attempts import Attempts, Executor
 from tenantry.queue.events import (
     JobDied,
     JobEnd,
@@ -27,6 +27,7 @@ from tenantry.queue.joining import Joining
 from tenantry.queue.model import ClaimId, Ending, NameHeld, Node, NodeId, Presence, Settlement
 from tenantry.queue.ports import WorkerStore
 from tenantry.queue.settling import error_class_of, release
+from tenantry.queue.surroundings import Surroundings
 
 __all__ = ["Executor", "Surroundings", "Worker", "WorkerSettings"]
 

@@ -50,6 +50,7 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         queue.PlannerRebuilt: "info",
         queue.RoundPlanned: "debug",
         queue.BacklogMeasured: "debug",
+        queue.BreakerMoved: "info",
         queue.StoreFailed: "warning",
         limiter.LeasesExchanged: "debug",
         limiter.AuthorityLost: "warning",

@@ -145,6 +145,7 @@ _BACKLOG = (
     "in_quota_oldest_age_seconds",
     "pool_slots",
     "pool_slots_used",
+    "lanes_held",
 )
 
 
@@ -160,6 +161,13 @@ def _measured(meters: Meters, event: queue.BacklogMeasured) -> None:
     for pool in event.pools:
         meters.show("pool_slots", pool.slots, pool.pool)
         meters.show("pool_slots_used", pool.used, pool.pool)
+    for reason, lanes in event.held.items():
+        meters.show("lanes_held", lanes, reason.value)
+
+
+@_maps(queue.BreakerMoved)
+def _moved(meters: Meters, event: queue.BreakerMoved) -> None:
+    meters.count("breaker_moves_total", 1, event.state.value)
 
 
 @_maps(limiter.LeasesExchanged)

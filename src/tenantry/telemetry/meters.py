@@ -63,6 +63,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("jobs_reclaimed_total", "Jobs taken back from expired claims"),
     Metric("leases_lost_total", "Claims that a node found to be no longer its own"),
     Metric("planner_leader", "1 while this process holds the planner's place, else 0"),
+    Metric("breaker_moves_total", "Breakers of lanes that came into a state", ("state",)),
+    Metric("lanes_held", "Lanes that their shaper holds, by reason", ("reason",)),
     Metric("planner_rebuilds_total", "Times that the planner read everything afresh"),
     Metric("planner_rebuild_seconds", "One rebuild of the planner's memory", (), _WIDE),
     Metric("planner_round_seconds", "One round of the planner, the store's part included", (), _FINE),

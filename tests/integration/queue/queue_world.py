@@ -26,9 +26,11 @@ from tenantry.queue.events import NodeJoined, PlannerElected
 from tenantry.queue.feeder import Feeder
 from tenantry.queue.model import Accepted, ClaimedJob, JobId, NewJob, NodeId
 from tenantry.queue.planner import Planner
-from tenantry.queue.worker import Surroundings, Worker, WorkerSettings
+from tenantry.queue.surroundings import Surroundings
+from tenantry.queue.worker import Worker, WorkerSettings
 
 ACME, GLOBEX = TenantId("acme"), TenantId("globex")
+UNSHAPED = TargetSettings(adaptive=False)
 OPEN = Tier(TierName("open"))
 SETTINGS = WorkerSettings()
 HOOK = Target("https://hooks.example.com/a")
@@ -84,10 +86,10 @@ async def opened(
 
 
 async def register_tenants(
-    urls: DatabaseUrls, *tenants: TenantId, tier: Tier = OPEN, targets: TargetSettings | None = None
+    urls: DatabaseUrls, *tenants: TenantId, tier: Tier = OPEN, targets: TargetSettings = UNSHAPED
 ) -> None:
     """Put a registry in force in which ``tenants`` are all of one tier."""
-    documents = tuple(TenantDocument(each, tier.name, targets or TargetSettings()) for each in tenants)
+    documents = tuple(TenantDocument(each, tier.name, targets) for each in tenants)
     await write_registry(urls.admin, Registry(tiers=(tier,), tenants=documents))
 
 
@@ -168,7 +170,7 @@ async def running(
     """
     told, time, chance = Told(), clock or SystemClock(), SystemRandomness()
     around = Surroundings(queue.directory, time, chance, told)
-    planner = Planner(queue.planner, queue.directory, holder=name, clock=time, events=told)
+    planner = Planner(queue.planner, around, holder=name)
     worker = Worker(queue.worker, executor, around, node=NodeId(name), settings=settings)
     feeder = Feeder(queue.feeder, queue.directory, clock=time, randomness=chance, events=told)
     loops = {"planner": planner.run, "worker": worker.run, "feeder": feeder.run}

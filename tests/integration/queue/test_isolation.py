@@ -85,6 +85,10 @@ async def theirs(queue: Queue) -> tuple[JobId, int]:
             "FROM unnest(ARRAY['acme', 'globex']) t"
         )
         await connection.execute(
+            "INSERT INTO tenantry.shapers (lane_id, tenant_id, state, kept_at) "
+            "SELECT lane_id, tenant_id, '[]', now() FROM tenantry.lanes"
+        )
+        await connection.execute(
             "INSERT INTO tenantry.endings (tenant_id, ended) VALUES ('acme', 0), ('globex', 0)"
         )
         await connection.execute(

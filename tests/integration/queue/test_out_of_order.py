@@ -34,7 +34,7 @@ async def test_a_delayed_job_whose_submit_is_heard_before_an_earlier_one_leaves_
     """A submit takes its id first and commits last; the next of the same flow is heard of before it."""
     node = await queue.worker.register(NodeId("node"), "shared", 100, {HTTP})
     (first,) = await queue.submit(ACME, jobs(1))
-    memory = PlannerMemory(await queue.planner.rebuild(term), queue.directory)
+    memory = PlannerMemory(await queue.planner.rebuild(term), queue.directory, draw=lambda: 0.5)
     flow = await _flow(queue)
     async with bound(queue.database.tenant, ACME) as slow:
         await slow.fetch(_SUBMIT, flow, 0.0)
@@ -57,7 +57,7 @@ async def test_jobs_submitted_behind_delayed_ones_do_not_run_in_their_place(queu
     """The delayed ones have the earlier places and are heard of later: nobody is booked on their places."""
     node = await queue.worker.register(NodeId("node"), "shared", 100, {HTTP})
     await queue.submit(ACME, jobs(1))
-    memory = PlannerMemory(await queue.planner.rebuild(term), queue.directory)
+    memory = PlannerMemory(await queue.planner.rebuild(term), queue.directory, draw=lambda: 0.5)
     flow = await _flow(queue)
     async with bound(queue.database.tenant, ACME) as slow:
         await slow.fetch(_SUBMIT, flow, 600.0)

@@ -252,7 +252,7 @@ ONE_FAULT: list[tuple[str, str]] = [
     ),
     (
         'tenants.a = {tier = "free", defaults.url = "https://x"}',
-        "tenants.a.defaults: unknown key 'url'; expected one of backoff_base, backoff_cap, limit, max_attempts, "
+        "tenants.a.defaults: unknown key 'url'; expected one of adaptive, backoff_base, backoff_cap, limit, max_attempts, "
         "secret, timeout_for",
     ),
     (
@@ -262,7 +262,7 @@ ONE_FAULT: list[tuple[str, str]] = [
     ),
     (
         'tenants.a = {tier = "free", targets.t.timeout_fro = 1}',
-        "tenants.a.targets.t: unknown key 'timeout_fro'; expected one of backoff_base, backoff_cap, limit, "
+        "tenants.a.targets.t: unknown key 'timeout_fro'; expected one of adaptive, backoff_base, backoff_cap, limit, "
         "max_attempts, secret, timeout_for, url. Did you mean 'timeout_for'?",
     ),
     (

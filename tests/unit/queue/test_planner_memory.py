@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tenantry.config.model import TenantDocument
+from tenantry.config.model import TargetSettings, TenantDocument
 from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
 from tenantry.kernel.errors import InvariantBroken
@@ -29,13 +29,14 @@ ACME = TenantId("acme")
 HOOK = Target("https://hooks.example.com/a")
 FLOW = FlowOpened(FlowId(1), ACME, HOOK, JobClass.LIVE, None, ordered=False)
 NOW = Timestamp(1_000.0)
+UNSHAPED = TargetSettings(adaptive=False)
 
 
 def memory_of(*, tier: Tier | None = None, nodes: int = 1, slots: int = 4) -> PlannerMemory:
     tier = tier or Tier(TierName("open"))
-    directory = MemoryDirectory(Registry(tiers=(tier,), tenants=(TenantDocument(ACME, tier.name),)))
+    directory = MemoryDirectory(Registry(tiers=(tier,), tenants=(TenantDocument(ACME, tier.name, UNSHAPED),)))
     live = tuple(LiveNode(NodeId(f"n{n}"), 1, tier.pool, slots, frozenset({HTTP})) for n in range(nodes))
-    return PlannerMemory(Standing(NOW, (), (), (), (), live), directory)
+    return PlannerMemory(Standing(NOW, (), (), (), (), live), directory, draw=lambda: 0.5)
 
 
 def started(memory: PlannerMemory, now: float) -> list[int]:

@@ -45,7 +45,8 @@ from tenantry.queue.model import (
     Settlement,
 )
 from tenantry.queue.settling import lost_before
-from tenantry.queue.worker import Surroundings, Worker, WorkerSettings
+from tenantry.queue.surroundings import Surroundings
+from tenantry.queue.worker import Worker, WorkerSettings
 from tenantry.testing.jobs import claimed_job
 
 JOB = claimed_job()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tenantry.algorithms.circuit_breaker import BreakerState
 from tenantry.brokers.kafka import PartitionLag, Spot, TenantLag
 from tenantry.brokers.kafka import events as kafka
 from tenantry.kernel.events import Event
@@ -13,6 +14,7 @@ from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.kernel.verdict import Rule
 from tenantry.lanes.outcome import CAUSES
+from tenantry.lanes.shaper import Held
 from tenantry.limiter import events as limiter
 from tenantry.queue import events as queue
 from tenantry.queue.model import Ending, JobClass, JobId, NodeId
@@ -57,8 +59,11 @@ def one_of_each() -> list[Event]:
         queue.PlannerRebuilt(3, 0.13, 20_000, 5),
         queue.RoundPlanned(100, 250, 7, 0.003),
         queue.BacklogMeasured(
-            (queue.Backlog("shared", GOLD, 10, 2, 4, 1.5),), (queue.PoolSlots("shared", 50, 4),)
+            (queue.Backlog("shared", GOLD, 10, 2, 4, 1.5),),
+            (queue.PoolSlots("shared", 50, 4),),
+            {Held.BREAKER: 2},
         ),
+        queue.BreakerMoved(ACME, BreakerState.OPEN),
         queue.StoreFailed("worker", "StoreUnavailable", 0.5),
         http.RequestServed("GET", "/v1/jobs", 200, 0.001),
         http.CredentialRefused("unknown"),

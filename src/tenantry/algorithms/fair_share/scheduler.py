@@ -252,6 +252,9 @@ class FairShare:
     def in_flight(self, tenant: Hashable) -> int:
         return self._tenants[tenant].in_flight
 
+    def lane_in_flight(self, lane: Hashable) -> int:
+        return self._lanes[lane].in_flight
+
     def waiting(self, flow: Hashable) -> int:
         return self._flows[flow].waiting
 

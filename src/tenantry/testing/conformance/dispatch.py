@@ -40,7 +40,7 @@ def tier(name: str, weight: float = 1.0, *, cap: float = 1.0, **options: Any) ->
 
 def registry(tiers: Mapping[TenantId, Tier], *, lane_limit: int | None = None) -> Registry:
     """A registry in which each tenant has the tier given."""
-    defaults = TargetSettings(limit=lane_limit)
+    defaults = TargetSettings(limit=lane_limit, adaptive=False)
     documents = tuple(TenantDocument(tenant, of.name, defaults) for tenant, of in tiers.items())
     return Registry(tuple({of.name: of for of in tiers.values()}.values()), documents)
 
@@ -113,7 +113,8 @@ class Dispatch:
         if not self.at:
             self.at = self._began = Timestamp(standing.now + AHEAD)
         held = tuple(replace(each, claimed_at=self._since[each.flow, each.seq]) for each in standing.held)
-        self._memory = PlannerMemory(replace(standing, now=self.at, held=held), self.directory)
+        standing = replace(standing, now=self.at, held=held)
+        self._memory = PlannerMemory(standing, self.directory, draw=lambda: 0.5)
         self._version = self.directory.version
 
     async def node(

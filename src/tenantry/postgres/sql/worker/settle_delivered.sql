@@ -1,5 +1,5 @@
 -- The hot path: jobs that were delivered, whatever the attempt.
---  $1 node, $2 incarnation, $3..$8 the jobs: claim, token, flow, seq, status, attempts that counted before
+--  $1 node, $2 incarnation, $3..$8 the jobs: claim, token, flow, seq, status, attempts that counted before; $9 summaries
 WITH held AS MATERIALIZED (
     -- Locked in key order, before anything is read of what they hold: a reclaim or another settle goes first or last.
     SELECT claim_id, token, flow_ids, seqs, attempts FROM tenantry.claims
@@ -41,8 +41,8 @@ WITH held AS MATERIALIZED (
     UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + interval '24 hours'
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
 ), told AS (
-    INSERT INTO tenantry.changes (kind, flow_ids, seqs, ended_tenants, ended_counts)
-    SELECT 2, s.flow_ids, s.seqs, t.tenants, t.counts
+    INSERT INTO tenantry.changes (kind, flow_ids, seqs, ended_tenants, ended_counts, summaries)
+    SELECT 2, s.flow_ids, s.seqs, t.tenants, t.counts, $9::text
       FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs FROM settled) s,
            (SELECT array_agg(tenant_id) AS tenants, array_agg(n) AS counts
               FROM (SELECT tenant_id, count(*)::integer AS n FROM ended GROUP BY 1) x) t

@@ -1,7 +1,7 @@
 -- Jobs that were not delivered.
 --  $1 node, $2 incarnation, $3..$6 the jobs: claim, token, flow, seq; $7 busy
 --  $8 ending: 1 retry, 2 dead, 3 released, 4 gone (its row was missing at the start)
---  $9 retry in seconds, $10 status, $11 error class, $12 excerpt, $13 reason, $14 attempts that counted before
+--  $9 retry in seconds, $10 status, $11 error class, $12 excerpt, $13 reason, $14 attempts that counted before; $15 summaries
 WITH held AS MATERIALIZED (
     SELECT claim_id, token, flow_ids, seqs, attempts FROM tenantry.claims
      WHERE claim_id = ANY (ARRAY(SELECT DISTINCT unnest($3::bigint[]))) AND node_id = $1 AND incarnation = $2
@@ -73,8 +73,8 @@ WITH held AS MATERIALIZED (
     UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + interval '24 hours'
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
 ), told AS (
-    INSERT INTO tenantry.changes (kind, flow_ids, seqs, due_at, attempts, first, ended_tenants, ended_counts)
-    SELECT 2, s.flow_ids, s.seqs, s.due_at, s.attempts, s.first, t.tenants, t.counts
+    INSERT INTO tenantry.changes (kind, flow_ids, seqs, due_at, attempts, first, ended_tenants, ended_counts, summaries)
+    SELECT 2, s.flow_ids, s.seqs, s.due_at, s.attempts, s.first, t.tenants, t.counts, $15::text
       FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs,
                    array_agg(due_at) AS due_at, array_agg(counted::smallint) AS attempts, array_agg(ending = 3) AS first
               FROM living) s,
