@@ -37,6 +37,7 @@ from tenantry.queue.model import (
 from tenantry.queue.settling import summaries_of
 
 _GONE = 4
+_DELIVERED, _FAILED = "worker/settle_delivered", "worker/settle_failed"
 _ENDINGS = {Ending.RETRY: 1, Ending.DEAD: 2, Ending.RELEASED: 3}
 
 Row: TypeAlias = asyncpg.Record
@@ -105,24 +106,22 @@ class PostgresWorkerStore:
         return {ClaimId(row["claim_id"]) for row in rows}
 
     async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
-        """Delivered jobs and others are two statements, in one transaction when a batch has both."""
+        """Delivered jobs and others are two statements, in one transaction when a batch has both. What the
+        endings say of targets goes with one of them, for their order counts."""
         once = {(s.job.claim, s.job.flow, s.job.seq): s for s in reversed(settlements)}.values()
         delivered = [s for s in once if s.ending is Ending.DELIVERED]
         failed = [s for s in once if s.ending is not Ending.DELIVERED]
+        told = _summaries(settlements)
         with translated("settling"):
             async with self._pool.acquire() as connection:
                 if delivered and failed:
                     async with connection.transaction():
-                        settled = await _settle(
-                            connection, "worker/settle_delivered", _delivered(node, delivered)
-                        )
-                        settled += await _settle(connection, "worker/settle_failed", _failed(node, failed))
+                        settled = await _settle(connection, _DELIVERED, _delivered(node, delivered), None)
+                        settled += await _settle(connection, _FAILED, _failed(node, failed), told)
                 elif delivered:
-                    settled = await _settle(
-                        connection, "worker/settle_delivered", _delivered(node, delivered)
-                    )
+                    settled = await _settle(connection, _DELIVERED, _delivered(node, delivered), told)
                 elif failed:
-                    settled = await _settle(connection, "worker/settle_failed", _failed(node, failed))
+                    settled = await _settle(connection, _FAILED, _failed(node, failed), told)
                 else:
                     return 0
         self._hints.changed()
@@ -149,15 +148,15 @@ class PostgresWorkerStore:
         n = len(gone)
         with translated("dropping cancelled jobs"):
             await self._pool.fetchval(
-                statement("worker/settle_failed"), node.id, node.incarnation, *jobs, [0.0] * n, [_GONE] * n,
+                statement(_FAILED), node.id, node.incarnation, *jobs, [0.0] * n, [_GONE] * n,
                 *([None] * n for _ in range(5)), [0] * n, None,
             )  # fmt: skip
         del self._gone[key]
         self._hints.changed()
 
 
-async def _settle(connection: Any, name: str, arguments: tuple[object, ...]) -> int:
-    settled: int = await connection.fetchval(statement(name), *arguments)
+async def _settle(connection: Any, name: str, arguments: tuple[object, ...], told: str | None) -> int:
+    settled: int = await connection.fetchval(statement(name), *arguments, told)
     return settled
 
 
@@ -206,7 +205,6 @@ def _delivered(node: Node, settlements: Sequence[Settlement]) -> tuple[object, .
         *_places(settlements),
         [s.status for s in settlements],
         [s.job.attempt - 1 for s in settlements],
-        _summaries(settlements),
     )
 
 
@@ -224,7 +222,6 @@ def _failed(node: Node, settlements: Sequence[Settlement]) -> tuple[object, ...]
         [f.excerpt if f else None for f in failures],
         [s.reason or None for s in settlements],
         [s.job.attempt - 1 for s in settlements],
-        _summaries(settlements),
     )
 
 

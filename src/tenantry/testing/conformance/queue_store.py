@@ -11,6 +11,7 @@ from tenantry.testing.conformance.machine import MachineConformance
 from tenantry.testing.conformance.operating import OperatorConformance
 from tenantry.testing.conformance.ordering import OrderingConformance
 from tenantry.testing.conformance.planning import PlannerConformance
+from tenantry.testing.conformance.shaping import ShapingConformance
 from tenantry.testing.conformance.working import WorkerConformance
 from tenantry.testing.conformance.world import World
 
@@ -22,6 +23,7 @@ class QueueStoreConformance(
     KeyConformance,
     OrderingConformance,
     PlannerConformance,
+    ShapingConformance,
     WorkerConformance,
     OperatorConformance,
     FeederConformance,

@@ -1,0 +1,114 @@
+"""What the store promises the shapers of lanes: what workers say is told, and what was learned comes back."""
+
+from dataclasses import replace
+
+import pytest
+
+from tenantry.kernel.errors import PlaceLost
+from tenantry.kernel.instant import Timestamp
+from tenantry.kernel.tenant import TenantId
+from tenantry.lanes import shaper_state
+from tenantry.lanes.model import Lane, Target
+from tenantry.lanes.outcome import Outcome
+from tenantry.lanes.shaper import opened
+from tenantry.lanes.summary import summary_of
+from tenantry.queue.changes import FlowOpened, Heard, Left
+from tenantry.queue.model import Ending, JobClass, Settlement
+from tenantry.testing.conformance.world import ACME, HOOK, OTHER_HOOK, World, batch, job, settlement
+
+OK = Outcome("ok", 200, busy_for=0.02)
+LATE = Outcome("timeout", busy_for=15.0)
+STATE = shaper_state.encoded(opened(Timestamp(1_000.0)))
+
+
+def heard_of(settled: Settlement, outcome: Outcome) -> Settlement:
+    return replace(settled, outcome=outcome)
+
+
+class ShapingConformance:
+    """Summaries and states."""
+
+    async def test_what_the_endings_say_of_a_target_is_told_once_in_order_after_they_left(
+        self, world: World
+    ) -> None:
+        await world.submit(*batch(3))
+        node = await world.node(slots=3)
+        first, second, third = await world.claim(node, 3)
+        ends = [
+            heard_of(settlement(first, Ending.DELIVERED), OK),
+            heard_of(settlement(second, Ending.RETRY, retry_for=60.0), LATE),
+            settlement(third, Ending.RELEASED),
+        ]
+        await world.worker.settle(node, ends)
+        told = await world.hand.listen()
+        (heard,) = (change for change in told if isinstance(change, Heard))
+        assert heard == Heard(first.flow, summary_of([OK, LATE]))
+        assert told.index(heard) > max(told.index(each) for each in told if isinstance(each, Left))
+        assert not [change for change in await world.hand.listen() if isinstance(change, Heard)]
+
+    async def test_nothing_is_told_of_a_lane_that_has_no_shaper(self, world: World) -> None:
+        await world.submit(job())
+        node = await world.node()
+        (claimed,) = await world.claim(node)
+        await world.settle(node, [claimed], Ending.DELIVERED)
+        assert not [change for change in await world.hand.listen() if isinstance(change, Heard)]
+
+    async def test_what_nobody_holds_any_more_says_nothing(self, world: World) -> None:
+        await world.submit(job())
+        node = await world.node()
+        (claimed,) = await world.claim(node)
+        done = heard_of(settlement(claimed, Ending.DELIVERED), OK)
+        assert await world.worker.settle(node, [done]) == 1
+        await world.hand.listen()
+        assert await world.worker.settle(node, [done]) == 0
+        assert not [change for change in await world.hand.listen() if isinstance(change, Heard)]
+
+    async def test_a_state_that_was_kept_comes_back_when_all_is_read_afresh(self, world: World) -> None:
+        await world.submit(job())
+        await world.hand.begin()
+        await self._keep(world, HOOK)
+        (flow,) = (await world.hand.rebuild()).flows
+        assert flow.opened.shaper == STATE
+
+    async def test_a_flow_that_opens_later_brings_the_state_of_its_lane_along(self, world: World) -> None:
+        await world.submit(job())
+        await world.hand.begin()
+        await self._keep(world, HOOK)
+        await world.submit(replace(job(), job_class=JobClass.BACKGROUND), job(target=OTHER_HOOK))
+        found = [change for change in await world.hand.listen() if isinstance(change, FlowOpened)]
+        assert {flow.target: flow.shaper for flow in found} == {HOOK: STATE, OTHER_HOOK: None}
+
+    async def test_a_later_state_replaces_the_one_before(self, world: World) -> None:
+        await world.submit(job())
+        await world.hand.begin()
+        await self._keep(world, HOOK)
+        newer = shaper_state.encoded(opened(Timestamp(1_001.0)))
+        newer[-1] = 5_000.0
+        assert world.hand.term is not None
+        await world.planner.keep_shapers(world.hand.term, {Lane(ACME, HOOK): newer})
+        (flow,) = (await world.hand.rebuild()).flows
+        assert flow.opened.shaper == newer
+
+    async def test_of_a_lane_that_is_not_there_nothing_is_kept(self, world: World) -> None:
+        await world.submit(job())
+        await world.hand.begin()
+        assert world.hand.term is not None
+        nowhere = Lane(TenantId("nobody"), Target("https://nowhere.example/"))
+        await world.planner.keep_shapers(world.hand.term, {nowhere: STATE, Lane(ACME, HOOK): STATE})
+        (flow,) = (await world.hand.rebuild()).flows
+        assert flow.opened.shaper == STATE
+
+    async def test_a_planner_that_lost_its_place_keeps_nothing(self, world: World) -> None:
+        await world.submit(job())
+        await world.hand.begin()
+        stale = world.hand.term
+        assert stale is not None
+        await world.planner.leave_place(stale)
+        with pytest.raises(PlaceLost):
+            await world.planner.keep_shapers(stale, {Lane(ACME, HOOK): STATE})
+        (flow,) = (await world.hand.begin()).flows
+        assert flow.opened.shaper is None
+
+    async def _keep(self, world: World, target: Target) -> None:
+        assert world.hand.term is not None
+        await world.planner.keep_shapers(world.hand.term, {Lane(ACME, target): STATE})
