@@ -87,8 +87,9 @@ class Shapers:
         self._touched: dict[Lane, _Shaped] = {}
         self._unkept: dict[Lane, _Shaped] = {}
         self._ceilings: dict[Lane, int] = {}
-        self._timers: list[tuple[float, Lane]] = []
+        self._timers: list[tuple[float, int, Lane]] = []  # at, in what order it was set, whose
         self._moved: list[Move] = []
+        self._set = 0  # timers, so far
 
     def open(self, lane: Lane, gate: Gate, settings: ShaperSettings, kept: object) -> None:
         """Shape ``lane`` from now on, or by other settings. ``kept``: its state as last kept, or None."""
@@ -141,7 +142,7 @@ class Shapers:
     def apply(self, now: Timestamp) -> None:
         """Step what was touched or is due, and tell the rule. Call it before each plan. O(lanes stepped)."""
         while self._timers and self._timers[0][0] <= now:
-            at, lane = heappop(self._timers)
+            at, _, lane = heappop(self._timers)
             shaped = self._lanes.get(lane)
             if shaped is not None and shaped.wake_at == at:
                 self._touched[lane] = shaped
@@ -152,7 +153,7 @@ class Shapers:
     def next_due(self) -> float | None:
         """When :meth:`apply` may have something new though nothing was told; None: never."""
         while self._timers:
-            at, lane = self._timers[0]
+            at, _, lane = self._timers[0]
             shaped = self._lanes.get(lane)
             if shaped is not None and shaped.wake_at == at:
                 return at
@@ -237,7 +238,8 @@ class Shapers:
         if at != shaped.wake_at:
             shaped.wake_at = at
             if at:
-                heappush(self._timers, (at, shaped.lane))
+                self._set += 1
+                heappush(self._timers, (at, self._set, shaped.lane))
 
 
 def _read(kept: object, in_flight: int, now: Timestamp) -> ShaperState:

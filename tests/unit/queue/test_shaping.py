@@ -101,6 +101,18 @@ def test_a_new_lane_starts_with_one_and_finds_out_what_its_target_can_take() -> 
     assert 10 <= sum(settled) / len(settled) <= 25  # 200/s x 50 ms = 10 keep it busy
 
 
+def test_lanes_whose_answers_change_at_the_same_instant_are_all_looked_at() -> None:
+    drive = Drive()
+    flows = [
+        FlowOpened(FlowId(n), ACME, Target(f"{HOOK}/{n}"), JobClass.LIVE, None, ordered=False)
+        for n in range(2, 30)
+    ]
+    work = [Submitted(flow.flow, Seq(1), 5) for flow in flows]
+    drive.memory.apply([*flows, *work], Timestamp(drive.now))
+    assert len(drive.round()) == 29
+    assert drive.round(after=30.0) == []
+
+
 def test_a_dead_target_gets_nothing_more_and_its_slots_are_free() -> None:
     drive = Drive(slots=50)
     drive.fail_until_open()
