@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tenantry.limiter import Limiter, Plan, Verdict
     from tenantry.limiter.ledger import Difference
     from tenantry.valkey import ValkeyLeaseAuthority
-    from tenantry.valkey.kept import KeptAccount
+    from tenantry.valkey.kept import KeptBalance
 
 app = group("How much each tenant may ask for: limits, leases, the ledger. Needs no database.")
 
@@ -91,17 +91,17 @@ def show(options: ShowOptions) -> None:
     """A tenant's plan and, with --authority, what its buckets hold and which nodes hold leases."""
     tenant = tenant_id(options.tenant)
     plan = plans_of(options.plans).plan_of(tenant)
-    accounts: list[KeptAccount] = []
+    balances: list[KeptBalance] = []
     if options.authority:
-        accounts = asyncio.run(_accounts(options.authority, [tenant]))[0]
+        balances = asyncio.run(_balances(options.authority, [tenant]))[0]
     output = Output.of(options)
     rows = _limits(plan)
-    output.data({"tenant": tenant, "limits": [list(row) for row in rows], "buckets": accounts})
+    output.data({"tenant": tenant, "limits": [list(row) for row in rows], "buckets": balances})
     if not rows:
         output.line(f"{tenant} has no limit.")
     else:
         output.table(("limit of", "is", "at most at once"), rows)
-    _tell_accounts(output, accounts)
+    _tell_balances(output, balances)
 
 
 @command(app, "try", TryOptions)
@@ -168,8 +168,8 @@ def _limits(plan: "Plan | None") -> list[tuple[str, str, str]]:
     return [(name, str(limit), f"{limit.capacity:g}") for name, limit in named if limit is not None]
 
 
-def _tell_accounts(output: Output, accounts: "Sequence[KeptAccount]") -> None:
-    if accounts:
+def _tell_balances(output: Output, balances: "Sequence[KeptBalance]") -> None:
+    if balances:
         output.table(
             ("bucket", "holds", "of", "leased out", "nodes"),
             [
@@ -180,7 +180,7 @@ def _tell_accounts(output: Output, accounts: "Sequence[KeptAccount]") -> None:
                     f"{sum(each.held.values()):.1f}",
                     len(each.held),
                 )
-                for each in accounts
+                for each in balances
             ],
         )
 
@@ -209,22 +209,22 @@ async def _tried_shared(options: TryOptions) -> "list[Verdict]":
         ]
 
 
-async def _accounts(url: str, tenants: Sequence[TenantId]) -> "list[list[KeptAccount]]":
+async def _balances(url: str, tenants: Sequence[TenantId]) -> "list[list[KeptBalance]]":
     async with _authority(url) as authority:
-        return [await authority.accounts(tenant) for tenant in tenants]
+        return [await authority.balances(tenant) for tenant in tenants]
 
 
 async def _watch(options: WatchOptions, url: str, tenants: list[TenantId]) -> None:
     output, looks = Output.of(options), 0
     async with _authority(url) as authority:
         while True:
-            found = {tenant: await authority.accounts(tenant) for tenant in tenants}
+            found = {tenant: await authority.balances(tenant) for tenant in tenants}
             nodes = await authority.nodes()
             output.data({"nodes": nodes, "tenants": found})
             output.line(f"{amount(len(nodes), 'node')}.")
-            for tenant, accounts in found.items():
-                output.line(f"{tenant}:" if accounts else f"{tenant}: nothing taken, nothing leased.")
-                _tell_accounts(output, accounts)
+            for tenant, balances in found.items():
+                output.line(f"{tenant}:" if balances else f"{tenant}: nothing taken, nothing leased.")
+                _tell_balances(output, balances)
             looks += 1
             if looks == options.times:
                 return

@@ -106,7 +106,7 @@ class Lease(NamedTuple):
     expires_at: Instant
 
 
-class Account(NamedTuple):
+class Balance(NamedTuple):
     """One bucket as the authority keeps it, and the leases on it by node."""
 
     bucket: Bucket
@@ -114,7 +114,7 @@ class Account(NamedTuple):
 
 
 class Booking(NamedTuple):
-    """How one part moved its account: what the ledger adds up. ``spent``: reported in time; ``late``:
+    """How one part moved its balance: what the ledger adds up. ``spent``: reported in time; ``late``:
     reported after the lease had returned; ``lapsed``: what leases returned at the end of their term."""
 
     granted: float = 0.0
@@ -127,47 +127,47 @@ class Booking(NamedTuple):
 
 
 class Booked(NamedTuple):
-    """The account after a part, what the node is answered, what the ledger adds."""
+    """The balance after a part, what the node is answered, what the ledger adds."""
 
-    account: Account
+    balance: Balance
     grant: Grant
     booking: Booking
 
 
-def opened(limit: Limit, now: Instant) -> Account:
-    """The account of a bucket that nobody has used. Pure."""
-    return Account(full(limit.rate, now), {})
+def opened(limit: Limit, now: Instant) -> Balance:
+    """The balance of a bucket that nobody has used. Pure."""
+    return Balance(full(limit.rate, now), {})
 
 
-def current(account: Account, limit: Limit, now: Instant) -> tuple[Account, float]:
-    """The account at ``now``, refilled, expired leases returned; and how much those were. Pure, O(leases)."""
-    here = refilled(account.bucket, limit.rate, now)
-    over = [node for node, lease in account.leases.items() if lease.expires_at <= now]
+def current(balance: Balance, limit: Limit, now: Instant) -> tuple[Balance, float]:
+    """The balance at ``now``, refilled, expired leases returned; and how much those were. Pure, O(leases)."""
+    here = refilled(balance.bucket, limit.rate, now)
+    over = [node for node, lease in balance.leases.items() if lease.expires_at <= now]
     if not over:
-        return Account(_with(here, here.tokens, limit), account.leases), 0.0
-    lapsed = sum(account.leases[node].held for node in over)
-    leases = {node: lease for node, lease in account.leases.items() if node not in over}
-    return Account(_with(here, here.tokens + lapsed, limit), leases), lapsed
+        return Balance(_with(here, here.tokens, limit), balance.leases), 0.0
+    lapsed = sum(balance.leases[node].held for node in over)
+    leases = {node: lease for node, lease in balance.leases.items() if node not in over}
+    return Balance(_with(here, here.tokens + lapsed, limit), leases), lapsed
 
 
-def booked(account: Account, part: Part, node: str, *, term: Seconds, now: Instant) -> Booked:
+def booked(balance: Balance, part: Part, node: str, *, term: Seconds, now: Instant) -> Booked:
     """One part of one ask. Pure, O(leases)."""
-    account, lapsed = current(account, part.limit, now)
-    held = account.leases[node].held if node in account.leases else 0.0
+    balance, lapsed = current(balance, part.limit, now)
+    held = balance.leases[node].held if node in balance.leases else 0.0
     spent = min(part.spent, held)
     returned = min(part.returned, held - spent)
     late = part.spent - spent
-    tokens = min(account.bucket.tokens + returned, part.limit.capacity) - late - part.charge
+    tokens = min(balance.bucket.tokens + returned, part.limit.capacity) - late - part.charge
     grant = granted(tokens, part, term)
-    bucket = _with(account.bucket, grant.level, part.limit)
-    leases = dict(account.leases)
+    bucket = _with(balance.bucket, grant.level, part.limit)
+    leases = dict(balance.leases)
     leases.pop(node, None)
     keeps = held - spent - returned + grant.granted
     if keeps > DUST:
         reserved_for = grant.ready_in if grant.granted else 0.0
         leases[node] = Lease(keeps, Instant(now + reserved_for + term))
     booking = Booking(grant.granted, spent, returned, lapsed, late, part.unleased)
-    return Booked(Account(bucket, leases), grant, booking)
+    return Booked(Balance(bucket, leases), grant, booking)
 
 
 def granted(tokens: float, part: Part, term: Seconds) -> Grant:
@@ -186,25 +186,25 @@ def granted(tokens: float, part: Part, term: Seconds) -> Grant:
     return Grant(0.0, ready_in, tokens)
 
 
-def shortfall(account: Account, limit: Limit, cost: float) -> Seconds:
-    """Seconds until a current account has ``cost``; 0 when it has. Pure, O(1)."""
+def shortfall(balance: Balance, limit: Limit, cost: float) -> Seconds:
+    """Seconds until a current balance has ``cost``; 0 when it has. Pure, O(1)."""
     if cost > limit.capacity:
         return inf
-    return max(0.0, cost - DUST - account.bucket.tokens) * limit.interval
+    return max(0.0, cost - DUST - balance.bucket.tokens) * limit.interval
 
 
-def taken(account: Account, cost: float) -> Account:
-    """A current account after an exact decision took ``cost``. Pure, O(1)."""
-    bucket = account.bucket
-    return account._replace(bucket=Bucket(bucket.tokens - cost, bucket.at))
+def taken(balance: Balance, cost: float) -> Balance:
+    """A current balance after an exact decision took ``cost``. Pure, O(1)."""
+    bucket = balance.bucket
+    return balance._replace(bucket=Bucket(bucket.tokens - cost, bucket.at))
 
 
-def idle(account: Account, limit: Limit, now: Instant) -> bool:
-    """Whether an account says no more than a new one would. Pure, O(leases)."""
-    if any(lease.expires_at > now for lease in account.leases.values()):
+def idle(balance: Balance, limit: Limit, now: Instant) -> bool:
+    """Whether an balance says no more than a new one would. Pure, O(leases)."""
+    if any(lease.expires_at > now for lease in balance.leases.values()):
         return False
-    account, _ = current(account, limit, now)
-    return account.bucket.tokens >= limit.capacity - DUST
+    balance, _ = current(balance, limit, now)
+    return balance.bucket.tokens >= limit.capacity - DUST
 
 
 def _with(bucket: Bucket, tokens: float, limit: Limit) -> Bucket:

@@ -67,8 +67,10 @@ class Limiter:
         :class:`UsageError` where a limit is exact: then the authority decides, and ``acquire`` waits for it.
         """
         entry = self._tenants.get(tenant)
-        if entry is None or entry.more is not None or not 0 < cost <= MOST:
+        if entry is None or not 0 < cost <= MOST:
             return self._decided(tenant, key, route, cost)
+        if entry.more is not None:
+            return self._several(entry, key, route, cost) or self._decided(tenant, key, route, cost)
         turn = entry.turn
         try:
             turn.pop()
@@ -86,6 +88,30 @@ class Limiter:
         finally:
             turn.append(None)
         return self._decided(tenant, key, route, cost)  # type: ignore[unreachable]  # other threads write it
+
+    def _several(self, entry: Any, key: str | None, route: str | None, cost: float) -> Verdict | None:
+        """All limits of a call whose buckets are there pass together, or nothing is charged and the long way
+        says why (None)."""
+        more, turn = entry.more, entry.turn
+        try:
+            turn.pop()
+        except IndexError:
+            wait_for_turn(turn)
+        try:
+            now, found = self._now(), more.paths.get((key, route))
+            if found is None:
+                return None
+            for place, bucket in enumerate(found):
+                limit, full_at = bucket.limit, bucket.full_at
+                full_at = (full_at if full_at > now else now) + cost * limit.interval
+                if full_at - now > limit.passes_within:
+                    for charged in found[:place]:
+                        charged.give_back(cost, now)
+                    return None
+                bucket.full_at = full_at
+            return _PASSED
+        finally:
+            turn.append(None)
 
     def give_back(
         self, tenant: str, *, key: str | None = None, route: str | None = None, cost: float = 1
@@ -137,7 +163,10 @@ class Limiter:
             if entry.more is not None and entry.more.gone:
                 return None
             now = self._now()
-            verdict, wants = _over_all(applying(entry, key, route, now), cost, now)
+            found = applying(entry, key, route, now)
+            if entry.more is not None and isinstance(entry, OwnTenant):
+                entry.more.remember(key, route, found)
+            verdict, wants = _over_all(found, cost, now)
         finally:
             turn.append(None)
         if wants and not entry.asking:
@@ -211,7 +240,7 @@ class Limiter:
                 return False
             del self._tenants[tenant]
             entry.more = entry.more or More(Plan(entry.limit), refilled_bucket, 1)
-            entry.more.gone = True  # whoever has found it already looks again
+            entry.more.leave()  # whoever has found it already looks again
         finally:
             entry.turn.append(None)
         self._left(entry)

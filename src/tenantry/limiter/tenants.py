@@ -18,6 +18,7 @@ from tenantry.limiter.turns import Turn
 Bucket = Refilled | Leased
 Found = list[tuple[str, Bucket]]
 """Buckets that apply to one call, each with the scope of its limit."""
+Path = tuple[Bucket, ...]
 
 UNLIMITED: Final = Limit(1.0)
 """Stands in a tenant's record where its plan has limits for keys and routes alone; never consulted."""
@@ -28,15 +29,17 @@ LOOKED_AT: Final = 16
 
 class More:
     """Buckets beyond the tenant's own. ``limited``: whether the tenant's own limit applies. ``gone``: the
-    record has left the table, and whoever still holds it must look again."""
+    record has left the table, and whoever still holds it must look again. ``paths``: the buckets that apply
+    to a key and a route, where all of them are there."""
 
-    __slots__ = ("gone", "keys", "limited", "make", "most_keys", "plan", "routes")
+    __slots__ = ("gone", "keys", "limited", "make", "most_keys", "paths", "plan", "routes")
 
     def __init__(self, plan: Plan, make: Callable[[Limit, str], Bucket], most_keys: int) -> None:
         self.plan, self.make, self.most_keys = plan, make, most_keys
         self.limited, self.gone = plan.tenant is not None, False
         self.keys: dict[str, Bucket] = {}
         self.routes: dict[str, Bucket] = {}
+        self.paths: dict[tuple[str | None, str | None], Path] = {}
 
     def applying(self, own: Bucket, key: str | None, route: str | None, now: Instant) -> Found:
         """The buckets of one call, made where they are new. Raises :class:`InvalidValue` for a bad key."""
@@ -48,9 +51,23 @@ class More:
             found.append(("route", self.routes.get(route) or self._new_route(route, plan.routes[route])))
         return found
 
+    def remember(self, key: str | None, route: str | None, found: Found) -> None:
+        """The next call of the same key and route finds its buckets at once. At most as many as keys may
+        be."""
+        if len(self.paths) >= self.most_keys:
+            self.paths.clear()
+        if not self.gone and found:
+            self.paths[key, route] = tuple(bucket for _, bucket in found)
+
+    def leave(self) -> None:
+        """The record has left the table."""
+        self.gone = True
+        self.paths.clear()
+
     def replan(self, plan: Plan, now: Instant) -> None:
         """Another plan from now on; buckets whose limit is gone go."""
         self.plan, self.limited = plan, plan.tenant is not None
+        self.paths.clear()
         if plan.key is None:
             self.keys.clear()
         for bucket in self.keys.values():
@@ -81,13 +98,15 @@ class More:
     def _forget_idle(self, now: Instant) -> None:
         """The oldest keys are looked at in turn: idle ones go, others wait at the end for their next turn."""
         crowded = len(self.keys) >= self.most_keys
-        oldest = list(islice(self.keys, LOOKED_AT if crowded else 2))
+        oldest, before = list(islice(self.keys, LOOKED_AT if crowded else 2)), len(self.keys)
         for key in oldest:
             bucket = self.keys.pop(key)
             if not bucket.idle(now):
                 self.keys[key] = bucket
         if crowded and len(self.keys) >= self.most_keys:
             del self.keys[min(oldest, key=lambda each: self.keys[each].lacking_for(now))]
+        if len(self.keys) < before:
+            self.paths.clear()
 
 
 class OwnTenant(Refilled):

@@ -8,9 +8,9 @@ from tenantry.kernel.clock import Clock
 from tenantry.kernel.instant import Instant, Seconds
 from tenantry.kernel.tenant import TenantId
 from tenantry.limiter.exchange import (
-    Account,
     Answer,
     Ask,
+    Balance,
     Booking,
     Charge,
     Decision,
@@ -30,12 +30,12 @@ _SWEPT = 2  # tenants looked at for each ask
 
 
 class _Tenant:
-    """One tenant's accounts by the name of the limit, and the last answer to each node."""
+    """One tenant's balances by the name of the limit, and the last answer to each node."""
 
-    __slots__ = ("accounts", "answers", "ledger", "limits")
+    __slots__ = ("answers", "balances", "ledger", "limits")
 
     def __init__(self) -> None:
-        self.accounts: dict[str, Account] = {}
+        self.balances: dict[str, Balance] = {}
         self.limits: dict[str, Limit] = {}
         self.answers: dict[str, tuple[Instant, Answer]] = {}
         self.ledger = False
@@ -99,10 +99,10 @@ class MemoryLeaseAuthority:
     def level(self, tenant: TenantId, name: str = "tenant") -> float | None:
         """What a bucket holds now, negative while it owes; None for one that says no more than a full one."""
         known = self._tenants.get(tenant)
-        if known is None or name not in known.accounts:
+        if known is None or name not in known.balances:
             return None
-        account, _ = current(known.accounts[name], known.limits[name], self._clock.monotonic())
-        return account.bucket.tokens
+        balance, _ = current(known.balances[name], known.limits[name], self._clock.monotonic())
+        return balance.bucket.tokens
 
     def _answer(self, ask: Ask, now: Instant) -> Answer:
         known = self._tenants.setdefault(ask.tenant, _Tenant())
@@ -112,9 +112,9 @@ class MemoryLeaseAuthority:
         known.ledger = ask.ledger
         grants = []
         for part in ask.parts:
-            account = known.accounts.get(part.name) or opened(part.limit, now)
-            account, grant, booking = booked(account, part, ask.node, term=ask.term, now=now)
-            known.accounts[part.name], known.limits[part.name] = account, part.limit
+            balance = known.balances.get(part.name) or opened(part.limit, now)
+            balance, grant, booking = booked(balance, part, ask.node, term=ask.term, now=now)
+            known.balances[part.name], known.limits[part.name] = balance, part.limit
             grants.append(grant)
             if ask.ledger:
                 self._book(ask.tenant, part.name, booking)
@@ -124,22 +124,22 @@ class MemoryLeaseAuthority:
 
     def _decided(self, charge: Charge, now: Instant) -> Decision:
         known = self._tenants.setdefault(charge.tenant, _Tenant())
-        accounts = []
+        balances = []
         for name, limit in charge.parts:
-            account, lapsed = current(known.accounts.get(name) or opened(limit, now), limit, now)
-            accounts.append(account)
-            known.accounts[name], known.limits[name] = account, limit
+            balance, lapsed = current(known.balances.get(name) or opened(limit, now), limit, now)
+            balances.append(balance)
+            known.balances[name], known.limits[name] = balance, limit
             if charge.ledger and lapsed:
                 self._book(charge.tenant, name, Booking(lapsed=lapsed))
         waits = [
-            shortfall(account, limit, charge.cost)
-            for account, (_, limit) in zip(accounts, charge.parts, strict=True)
+            shortfall(balance, limit, charge.cost)
+            for balance, (_, limit) in zip(balances, charge.parts, strict=True)
         ]
         longest = max(waits, default=0.0)
         if longest:
             return Decision(False, longest, charge.parts[waits.index(longest)][0])
-        for account, (name, _) in zip(accounts, charge.parts, strict=True):
-            known.accounts[name] = taken(account, charge.cost)
+        for balance, (name, _) in zip(balances, charge.parts, strict=True):
+            known.balances[name] = taken(balance, charge.cost)
             if charge.ledger:
                 self._book(charge.tenant, name, Booking(exact=charge.cost))
         return Decision(True)
@@ -157,15 +157,15 @@ class MemoryLeaseAuthority:
                 node: last for node, last in known.answers.items() if last[0] + REMEMBERED_FOR > now
             }
             for name in [
-                each for each, kept in known.accounts.items() if idle(kept, known.limits[each], now)
+                each for each, kept in known.balances.items() if idle(kept, known.limits[each], now)
             ]:
-                self._close_account(tenant, known, name, now)
-            if known.accounts or known.answers:
+                self._close_balance(tenant, known, name, now)
+            if known.balances or known.answers:
                 self._tenants[tenant] = known
 
-    def _close_account(self, tenant: TenantId, known: _Tenant, name: str, now: Instant) -> None:
+    def _close_balance(self, tenant: TenantId, known: _Tenant, name: str, now: Instant) -> None:
         """It says no more than a new one would, but for what its last leases returned."""
-        _, lapsed = current(known.accounts.pop(name), known.limits.pop(name), now)
+        _, lapsed = current(known.balances.pop(name), known.limits.pop(name), now)
         if known.ledger and lapsed:
             self._book(tenant, name, Booking(lapsed=lapsed))
 

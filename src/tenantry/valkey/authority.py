@@ -12,7 +12,7 @@ from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId
 from tenantry.limiter.exchange import Answer, Ask, Booking, Charge, Decision, Grant, Part
 from tenantry.limiter.ledger import LedgerLine
-from tenantry.valkey.kept import KeptAccount, kept_account
+from tenantry.valkey.kept import KeptBalance, kept_balance
 from tenantry.valkey.scripts import Script, script
 from tenantry.valkey.topology import FAULTS, Topology, asked_to, execute, topology
 from tenantry.valkey.urls import parse
@@ -77,7 +77,7 @@ class ValkeyLeaseAuthority:
         found = await self._command(key, "HGETALL", key)
         return _lines(tenant, found)
 
-    async def accounts(self, tenant: TenantId) -> list[KeptAccount]:
+    async def balances(self, tenant: TenantId) -> list[KeptBalance]:
         """The buckets of a tenant as they are now, by the server's clock; nothing is changed. Full ones that
         nobody has a lease on may be missing. Raises :class:`StoreUnavailable`."""
         key = self._key(tenant)
@@ -85,7 +85,7 @@ class ValkeyLeaseAuthority:
         seconds, micros = await self._command(key, "TIME")
         now = int(seconds) + int(micros) / 1e6
         kept = ((field.decode(), value) for field, value in found.items())
-        return [kept_account(field[2:], value, now) for field, value in kept if field.startswith("b:")]
+        return [kept_balance(field[2:], value, now) for field, value in kept if field.startswith("b:")]
 
     async def nodes(self) -> list[str]:
         """The nodes that are there. Raises :class:`StoreUnavailable`."""

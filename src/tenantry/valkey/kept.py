@@ -1,4 +1,4 @@
-"""What a tenant's key holds, for people: the other side of ``lua/account.lua``'s packing. Pure."""
+"""What a tenant's key holds, for people: the other side of ``lua/balance.lua``'s packing. Pure."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAccount:
+class KeptBalance:
     """One bucket. ``level``: tokens that may be granted, negative while it owes or has promised. ``held``:
     tokens of live leases, by node."""
 
@@ -17,7 +17,7 @@ class KeptAccount:
     held: dict[str, float]
 
 
-def kept_account(name: str, packed: bytes, now: float) -> KeptAccount:
+def kept_balance(name: str, packed: bytes, now: float) -> KeptBalance:
     """A bucket as it is at ``now``, seconds since 1970 on the server's clock."""
     tokens, at, base, capacity, leases = msgspec.msgpack.decode(packed)
     flat = list(leases)
@@ -25,4 +25,4 @@ def kept_account(name: str, packed: bytes, now: float) -> KeptAccount:
     lapsed = sum(held for _, held, expires_at in triples if expires_at <= now)
     level = min(capacity, min(capacity, tokens + max(0.0, now - at) * base) + lapsed)
     held = {node: amount for node, amount, expires_at in triples if expires_at > now}
-    return KeptAccount(name, base, capacity, level, held)
+    return KeptBalance(name, base, capacity, level, held)

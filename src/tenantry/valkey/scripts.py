@@ -15,9 +15,9 @@ class Script:
 
 
 def script(name: str, *, clock: str | None = None) -> Script:
-    """``lua/NAME.lua`` behind the clock and the account's arithmetic. ``clock``: Lua text that defines
+    """``lua/NAME.lua`` behind the clock and the balance's arithmetic. ``clock``: Lua text that defines
     another ``clock()``, for tests."""
-    text = "\n".join([clock or _read("time"), _read("account"), _read(name)])
+    text = "\n".join([clock or _read("time"), _read("balance"), _read(name)])
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 

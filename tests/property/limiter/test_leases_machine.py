@@ -3,6 +3,7 @@ bounded as the package says, and the books add up."""
 
 import asyncio
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -121,4 +122,11 @@ class Leasing(RuleBasedStateMachine):
 
 
 TestLeasing = Leasing.TestCase
-TestLeasing.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestLeasing.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.soak
+class TestLeasingAtLength(Leasing.TestCase):  # type: ignore[misc,name-defined]
+    """The same, thousands of times."""
+
+    settings = settings(max_examples=5_000, stateful_step_count=60, deadline=None)

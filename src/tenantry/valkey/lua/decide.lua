@@ -11,10 +11,10 @@ if known then
   return known
 end
 
-local accounts, longest, refused = {}, 0, 0
+local balances, longest, refused = {}, 0, 0
 for i = 3, #ARGV, 3 do
   local base, capacity = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-  local here, lapsed = account(tenant, ARGV[i], base, capacity, now)
+  local here, lapsed = balance(tenant, ARGV[i], base, capacity, now)
   if ARGV[2] == '1' then
     book(ledger, ARGV[i], now, { lapsed = lapsed })
   end
@@ -22,12 +22,12 @@ for i = 3, #ARGV, 3 do
   if waits > longest then
     longest, refused = waits, (i - 3) / 3
   end
-  accounts[i] = here
+  balances[i] = here
 end
 
 local lives = REMEMBERED_FOR
 for i = 3, #ARGV, 3 do
-  local name, base, capacity, here = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), accounts[i]
+  local name, base, capacity, here = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), balances[i]
   if longest == 0 then
     here.tokens = here.tokens - cost
     if ARGV[2] == '1' then

@@ -41,7 +41,7 @@ for i = 5, #ARGV, 9 do
   local need, want = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
   local reported, given = tonumber(ARGV[i + 5]), tonumber(ARGV[i + 6])
   local charge, unleased = tonumber(ARGV[i + 7]), tonumber(ARGV[i + 8])
-  local here, lapsed = account(tenant, name, base, capacity, now)
+  local here, lapsed = balance(tenant, name, base, capacity, now)
 
   local held = here.leases[node] and here.leases[node][1] or 0
   local spent = math.min(reported, held)

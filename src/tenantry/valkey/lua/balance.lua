@@ -10,8 +10,8 @@ local function text(number)
   return string.format('%.17g', number)
 end
 
--- The account of a bucket at `now`: refilled, expired leases returned. Also how much those were.
-local function account(key, name, base, capacity, now)
+-- The balance of a bucket at `now`: refilled, expired leases returned. Also how much those were.
+local function balance(key, name, base, capacity, now)
   local packed = redis.call('HGET', key, 'b:' .. name)
   if not packed then
     return { tokens = capacity, leases = {} }, 0
