@@ -86,6 +86,7 @@ class Line(Member):
         """Most lines have one class of work: the others share an empty list of turns."""
         if self.ranks[rank] is _NOBODY:
             self.ranks[rank] = Turns()
+            self.tenant.classes = tuple(sorted({*self.tenant.classes, rank}))
 
     def lag(self) -> float:
         """Slot-seconds it was charged beyond the present time: debt, or if negative credit."""
@@ -122,11 +123,12 @@ _NOBODY: Turns[Berth] = Turns()
 
 class Tenant:
     """``most``: slots it may hold (law F4). ``spent_until``: its bucket of starts, as the instant at which
-    that was last empty. ``since``: for each rank, picks of other ranks while it was due (law F8)."""
+    that was last empty. ``since``: for each rank, picks of other ranks while it was due (law F8).
+    ``classes``: the ranks that it has ever had work of; most have one, and no choice between classes."""
 
     __slots__ = (
-        "cap", "id", "in_flight", "lines", "listed", "most", "open", "own_time", "rate", "rate_held", "since",
-        "spent_until", "weight",
+        "cap", "classes", "id", "in_flight", "lines", "listed", "most", "open", "own_time", "rate", "rate_held",
+        "since", "spent_until", "weight",
     )  # fmt: skip
 
     def __init__(self, tenant: Hashable, weight: float) -> None:
@@ -140,6 +142,7 @@ class Tenant:
         self.open = True
         self.listed = 0  # lines that take turns; eligible while there is one
         self.since = [0] * RANKS
+        self.classes: tuple[int, ...] = ()
         self.own_time = 0.0  # ``own`` of the last line picked
         self.lines: dict[Kind, Line] = {}
 

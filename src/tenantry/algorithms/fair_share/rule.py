@@ -149,6 +149,8 @@ def _own(line: Line) -> float:
 
 def _rank(tenant: Tenant, lines: Iterable[Line]) -> int:
     """Live before background before replay, but each lower one has its one in ten (law F8)."""
+    if len(tenant.classes) == 1:
+        return tenant.classes[0]
     for rank in range(1, RANKS):
         if tenant.since[rank] >= _FORCED_AFTER and any(line.ranks[rank].count for line in lines):
             return rank
@@ -156,6 +158,8 @@ def _rank(tenant: Tenant, lines: Iterable[Line]) -> int:
 
 
 def count_picks(tenant: Tenant, picked: int, count: int) -> None:
+    if len(tenant.classes) == 1:
+        return
     for rank in range(1, RANKS):
         if rank == picked:
             tenant.since[rank] = 0
@@ -178,12 +182,17 @@ def visit(turn: Turn, berth: Berth, flow: Flow, *, estimate: float, quantum: flo
         max(berth.flows.second() - flow.used + quantum, quantum, for_lane / berth.flows.count),
     )
     most = inf if ahead == inf else ahead // estimate
+    if len(tenant.classes) > 1:
+        most = min(most, _of_its_class(tenant, rank))
+    return 1 << 30 if most == inf else max(1, int(most))
+
+
+def _of_its_class(tenant: Tenant, rank: int) -> float:
+    """How many jobs of one class a visit may start before another class's one in ten is due (law F8)."""
     if rank and any(_due(tenant, higher) for higher in range(rank)):
         return 1  # it is here by its one in ten
-    for lower in range(rank + 1, RANKS):
-        if _due(tenant, lower):
-            most = min(most, _FORCED_AFTER - tenant.since[lower])
-    return 1 << 30 if most == inf else max(1, int(most))
+    lower = [_FORCED_AFTER - tenant.since[each] for each in range(rank + 1, RANKS) if _due(tenant, each)]
+    return min(lower, default=inf)
 
 
 def room(tenant: Tenant, flow: Flow, now: float) -> int:
