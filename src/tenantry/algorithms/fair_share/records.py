@@ -127,8 +127,8 @@ class Tenant:
     ``classes``: the ranks that it has ever had work of; most have one, and no choice between classes."""
 
     __slots__ = (
-        "cap", "classes", "id", "in_flight", "lines", "listed", "most", "open", "own_time", "rate", "rate_held",
-        "since", "spent_until", "weight",
+        "cap", "classes", "id", "in_flight", "lines", "listed", "most", "open", "own_time", "rate",
+        "rate_held", "since", "spent_until", "weight",
     )  # fmt: skip
 
     def __init__(self, tenant: Hashable, weight: float) -> None:
