@@ -1,6 +1,6 @@
 """What one claim costs the planner, by itself: take in what is new, plan, write the round.
 
-Mode ``rounds``: a node of 100 slots that this process plays. Each round fills all its slots; outside the
+Mode ``rounds``: a node of ``slots`` that this process plays. Each round fills all its slots; outside the
 clock the claims are taken and settled, so that the next round finds them free. Says microseconds a claimed
 job.
 """
@@ -19,7 +19,7 @@ from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.model import ClaimedJob, Ending, Node, NodeId, Settlement
 from tenantry.queue.plan import PlannerMemory
 
-SLOTS, WARM_UP = 100, 5
+WARM_UP = 5
 
 Stores = tuple[PostgresPlannerStore, PostgresWorkerStore]
 
@@ -28,7 +28,7 @@ async def rounds(options: protocol.Options) -> None:
     async with ours_run.wired(options) as product:
         store = PostgresPlannerStore(product.database, product.hints)
         worker = PostgresWorkerStore(product.database, product.hints)
-        node = await worker.register(NodeId("node"), "shared", SLOTS, {Kind("handler:noop")})
+        node = await worker.register(NodeId("node"), "shared", options["slots"], {Kind("handler:noop")})
         term = await store.take_place("bench", 60.0)
         if term is None:
             raise InvariantBroken("the place of a fresh database is held")
@@ -51,8 +51,8 @@ async def one_round(memory: PlannerMemory, stores: Stores, term: int, node: Node
     written = await store.round(term, planned.claims, planned.heads)
     took = time.perf_counter() - began
     memory.apply(written.changes, written.now)
-    if planned.jobs != SLOTS:
-        raise InvariantBroken(f"a round for {SLOTS} free slots planned {planned.jobs} jobs")
+    if planned.jobs != node.slots:
+        raise InvariantBroken(f"a round for {node.slots} free slots planned {planned.jobs} jobs")
     jobs = await worker.take(node, 15.0)
     await worker.settle(node, [settled(job) for job in jobs])
     return took / planned.jobs, len(planned.heads)
