@@ -132,8 +132,8 @@ def due_at(state: ShaperState, *, in_flight: int, settings: ShaperSettings) -> T
             state.breaker, in_flight=in_flight, timeout_for=settings.timeout_for, now=state.breaker.since
         )
         return Timestamp(at)
-    if not in_flight:
-        return None
+    if state.breaker.state is BreakerState.HALF_OPEN or not in_flight:
+        return None  # probes: permission says when one that is lost is given up
     return Timestamp(state.window.opened_at + sample_window.PATIENCE * round_trip(state))
 
 

@@ -239,3 +239,34 @@ def test_a_bad_state_is_refused_with_its_place(place: int, value: object, where:
     bad = [*GOOD[:place], value, *GOOD[place + 1 :]]
     with pytest.raises(InvalidValue, match=where):
         decoded(bad, in_flight=0, now=START)
+
+
+# -- being told when to look again -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("endings", [[OK], [TIMEOUT], [OK, TIMEOUT], [Outcome("http_429", retry_after=3.0)]])
+def test_who_looks_when_told_is_never_told_a_time_that_has_passed_for_ever(endings: list[Outcome]) -> None:
+    """Whatever came back: after looking when told, the next time named is later."""
+    state, now, in_flight, looks = opened(START), float(START), 0, 0
+    for turn in range(400):
+        grant = permission(state, in_flight=in_flight, now=Timestamp(now), settings=SETTINGS)
+        if grant.starts and in_flight < 3:
+            in_flight += 1
+            state = started(state, 1, in_flight=in_flight, now=Timestamp(now), settings=SETTINGS)
+        elif in_flight and turn % 3 == 0:
+            in_flight -= 1
+            outcome = endings[turn % len(endings)]
+            now += outcome.busy_for
+            state = hear(state, outcome, now=now, in_flight=in_flight)
+        due = due_at(state, in_flight=in_flight, settings=SETTINGS)
+        grant = permission(state, in_flight=in_flight, now=Timestamp(now), settings=SETTINGS)
+        moments = [at for at in (due, grant.not_before) if at is not None]
+        if moments and turn % 2:
+            now = max(now, min(moments))
+            before, looks = now, looks + 1
+            state = step(state, EMPTY, Standing(in_flight, Timestamp(now)), SETTINGS, draw=0.5)
+            due = due_at(state, in_flight=in_flight, settings=SETTINGS)
+            grant = permission(state, in_flight=in_flight, now=Timestamp(now), settings=SETTINGS)
+            later = [at for at in (due, grant.not_before) if at is not None]
+            assert grant.starts or all(at > before for at in later), (turn, state)
+    assert looks > 20
