@@ -198,12 +198,14 @@ def frees_at(breaker: Breaker, *, in_flight: int, timeout_for: float, now: float
 
 
 def _heard_closed(breaker: Breaker, runs: Runs, settings: BreakerSettings, failing: Failing) -> Breaker:
-    slid = _slid(breaker, settings, failing.now)
+    half_at, (calls, failed), before = _slid(breaker, settings, failing.now)
     in_a_row = max(runs.longest, breaker.tail + runs.head)
     tail = breaker.tail + runs.calls if runs.tail == runs.calls else runs.tail
-    recent = (slid.recent[0] + runs.calls, slid.recent[1] + runs.failed)
-    counted = replace(slid, recent=recent, tail=tail)
-    calls, failed = recent[0] + slid.before[0], recent[1] + slid.before[1]
+    recent = (calls + runs.calls, failed + runs.failed)
+    counted = Breaker(
+        breaker.state, breaker.since, breaker.trips, breaker.cooled_at, tail, half_at, recent, before
+    )
+    calls, failed = recent[0] + before[0], recent[1] + before[1]
     if in_a_row >= settings.consecutive or (calls >= settings.least and failed >= settings.share * calls):
         return tripped(counted, settings, failing)
     return counted
@@ -235,11 +237,12 @@ def _moved(breaker: Breaker, why: Moved, now: float) -> Breaker:
     return Breaker(state, since=now, trips=breaker.trips, cooled_at=breaker.cooled_at, half_at=now)
 
 
-def _slid(breaker: Breaker, settings: BreakerSettings, now: float) -> Breaker:
-    """The breaker with a window that ends at ``now``."""
+def _slid(
+    breaker: Breaker, settings: BreakerSettings, now: float
+) -> tuple[float, tuple[int, int], tuple[int, int]]:
+    """The window moved up to ``now``: when its newer half began, and the counts of both."""
     half = settings.window_for / 2.0
     passed = now - breaker.half_at
     if 0.0 <= passed < half:
-        return breaker
-    before = breaker.recent if 0.0 <= passed < 2.0 * half else (0, 0)
-    return replace(breaker, half_at=now, recent=(0, 0), before=before)
+        return breaker.half_at, breaker.recent, breaker.before
+    return now, (0, 0), breaker.recent if 0.0 <= passed < 2.0 * half else (0, 0)

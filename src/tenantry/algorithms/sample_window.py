@@ -75,6 +75,30 @@ def opened(now: float, in_flight: int) -> Window:
     return Window(now, most=in_flight)
 
 
+def sent(window: Window, count: int, in_flight: int) -> Window:
+    """The window after ``count`` calls were sent; ``in_flight`` with them. Pure, O(1)."""
+    return Window(
+        window.opened_at,
+        window.sent + count,
+        window.succeeded,
+        window.lost,
+        max(window.most, in_flight),
+        window.latency,
+    )
+
+
+def returned(window: Window, latency: Sketch, succeeded: int, lost: int) -> Window:
+    """The window after calls came back. Pure, O(buckets)."""
+    return Window(
+        window.opened_at,
+        window.sent,
+        window.succeeded + succeeded,
+        window.lost + lost,
+        window.most,
+        merged(window.latency, latency),
+    )
+
+
 def is_due(window: Window, *, round_trip: float, enough: int, now: float) -> bool:
     """Whether the window is to be read. ``round_trip`` in seconds, > 0; ``enough``: calls. Pure, O(1)."""
     lasted = now - window.opened_at + SLACK

@@ -76,7 +76,15 @@ def succeeded(rate: StartRate, count: int, now: float) -> StartRate:
     """The rate after ``count`` calls succeeded. Pure, O(1)."""
     lasted = now - rate.counting_from
     if 0.0 <= lasted < MEASURE:
-        return replace(rate, count=rate.count + count)
+        return StartRate(
+            rate.refused,
+            rate.since,
+            rate.tokens,
+            rate.at,
+            rate.count + count,
+            rate.counting_from,
+            rate.achieved,
+        )
     # a pause tells nothing of the rate: after a long one, the measure begins anew
     achieved = (rate.count + count) / lasted if 0.0 < lasted < 2.0 * MEASURE else rate.achieved
     return replace(rate, count=0, counting_from=now, achieved=achieved)

@@ -42,6 +42,7 @@ COMMANDS: dict[str, Entry] = {
     "tenants": Entry("tenantry.cli.tenants", "The registry of tenants and tiers, and the tenants' API keys."),
     "partition": Entry("tenantry.cli.partition", "Which partition a tenant's events go to, and what moves."),
     "limits": Entry("tenantry.cli.limits", "How much each tenant may ask for: show, try, watch, reconcile."),
+    "simulate": Entry("tenantry.cli.simulate", "The scheduler and the shapers in virtual time, with plots."),
     "migrate": Entry("tenantry.cli.migrate", "Bring the database's schema up to date."),
     "doctor": Entry("tenantry.cli.doctor", "Check everything that Tenantry stands on, and say what to do."),
 }

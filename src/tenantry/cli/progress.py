@@ -40,6 +40,21 @@ def sending(output: Output, total: int) -> Iterator[Callable[[Tally, Refusal | N
         yield told
 
 
+@contextmanager
+def advancing(output: Output, text: str, total: float) -> Iterator[Callable[[float], None]]:
+    """A bar up to ``total`` of whatever; yields what moves it on."""
+    if not _shown(output):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True, no_color=not output.colour)) as bar:
+        task = bar.add_task(text, total=total)
+        yield lambda amount: bar.advance(task, amount)
+
+
 def _said(refusal: Refusal | None) -> str:
     if refusal is None or refusal.retry_after is None:
         return "submitting"

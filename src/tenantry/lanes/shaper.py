@@ -94,8 +94,9 @@ def started(
     state: ShaperState, count: int, *, in_flight: int, now: Timestamp, settings: ShaperSettings
 ) -> ShaperState:
     """The state after ``count`` calls started; ``in_flight`` with them. Pure, O(probes)."""
-    window = state.window
-    window = replace(window, sent=window.sent + count, most=max(window.most, in_flight))
+    window = sample_window.sent(state.window, count, in_flight)
+    if state.rate.refused is None and state.breaker.state is BreakerState.CLOSED:
+        return replace(state, window=window)
     until = now + settings.timeout_for + settings.lease_for
     return replace(
         state,
@@ -221,19 +222,13 @@ def _taken_in(state: ShaperState, summary: Summary, now: Timestamp) -> ShaperSta
     """The window with what came back. Calls that were sent before the last cut were lost to what was cut."""
     if not summary.ended:
         return state
-    window, since = state.window, now - state.cut_at
-    lost = _within(summary.lost, since)
+    lost = _within(summary.lost, now - state.cut_at) if summary.lost else 0
     rate = start_rate.succeeded(state.rate, summary.succeeded, now) if summary.succeeded else state.rate
-    if _within(summary.limited, now - max(rate.since, state.cut_at)):
+    if summary.limited and _within(summary.limited, now - max(rate.since, state.cut_at)):
         rate = start_rate.refused(rate, now)
     if state.held_until > now:
         rate = start_rate.held(rate, state.held_until)
-    window = replace(
-        window,
-        succeeded=window.succeeded + summary.succeeded,
-        lost=window.lost + lost,
-        latency=merged(window.latency, summary.latency),
-    )
+    window = sample_window.returned(state.window, summary.latency, summary.succeeded, lost)
     latency = state.latency if summary.succeeded or not lost else max(state.latency, summary.longest)
     return replace(state, window=window, rate=rate, ended_at=now, latency=latency)
 

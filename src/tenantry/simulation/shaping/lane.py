@@ -8,7 +8,7 @@ from math import inf
 from typing import Protocol
 
 from tenantry.kernel.randomness import Randomness
-from tenantry.simulation.shaping.targets import Call, SimTarget, TargetModel
+from tenantry.simulation.shaping.targets import Call, Moment, Ports, SimTarget, TargetModel
 
 TIMEOUT = 5.0
 """Seconds after which a call is given up."""
@@ -118,13 +118,18 @@ class LaneRun:
     """A run in progress. The same model, rule and seed give the same report."""
 
     def __init__(self, model: TargetModel, rule: Rule, randomness: Randomness, until: float) -> None:
-        self.now, self.until = 0.0, until
+        self.until, self._moment = until, Moment()
         self._rule, self._in_flight, self._serial = rule, 0, 0
         self._events: list[tuple[float, int, Callable[[Call | None], None], Call | None]] = []
         self._sent: deque[Call] = deque()
         self._slow_beyond = SLOW * model.reference
         self._seconds = [Second() for _ in range(int(until) + 1)]
-        self._target = SimTarget(model, randomness, self._later, self._answered)
+        self._target = SimTarget(model, randomness, ports=Ports(self._moment, self._later, self._answered))
+
+    @property
+    def now(self) -> float:
+        """Virtual seconds since the beginning."""
+        return self._moment.now
 
     def run(self) -> LaneReport:
         """To the end."""
@@ -133,7 +138,7 @@ class LaneRun:
             instant = self._next_instant()
             if instant >= self.until:
                 break
-            self.now = self._target.now = instant
+            self._moment.now = instant
             self._give_up()
             while self._events and self._events[0][0] <= instant:
                 _, _, happens, call = heappop(self._events)

@@ -108,18 +108,37 @@ Later = Callable[[float, Callable[[Call | None], None], Call | None], None]
 """Calls a function with a call at a time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a target is given: the present, a way to do something later, and one to answer a call."""
+
+    moment: "Moment"
+    later: Later
+    answer: Answer
+
+
+class Moment:
+    """The present, shared by all who act in one simulation."""
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+
 class SimTarget:
     """A model at work. Told of calls; tells of their ends through ``answer``."""
 
-    def __init__(self, model: TargetModel, randomness: Randomness, later: Later, answer: Answer) -> None:
+    def __init__(self, model: TargetModel, randomness: Randomness, *, ports: Ports) -> None:
         self.model = model
         self.foreign_failed: list[float] = []
         self.foreign_served = 0
-        self._randomness, self._later, self._answer = randomness, later, answer
+        self._randomness = randomness
+        self._moment, self._later, self._answer = ports.moment, ports.later, ports.answer
         self._line: deque[Call] = deque()
         self._servers = int(model.servers[0][1])
         self._serving = self._inside = 0
-        self._tokens, self._filled_at, self.now = model.burst, 0.0, 0.0
+        self._tokens, self._filled_at = model.burst, 0.0
         for at, servers in model.servers[1:]:
             self._later(at, self._resize(int(servers)), None)
         if any(rate for _, rate in model.foreign):
@@ -127,7 +146,6 @@ class SimTarget:
 
     def arrive(self, call: Call, now: float) -> None:
         """A call has come in."""
-        self.now = now
         spell = self.model.spell_at(now) if self.model.spells else None
         if spell is Spell.HOLE:
             return
@@ -153,12 +171,12 @@ class SimTarget:
     def _served(self, call: Call | None) -> None:
         self._serving -= 1
         self._inside -= 1
-        if call is not None and (not self.model.spells or self.model.spell_at(self.now) is None):
+        if call is not None and (not self.model.spells or self.model.spell_at(self._moment.now) is None):
             if self.model.network:
-                self._later(self.now + self.model.network, self._refuse(200), call)
+                self._later(self._moment.now + self.model.network, self._refuse(200), call)
             else:
                 self._end(call, 200, None)
-        self._serve(self.now)
+        self._serve(self._moment.now)
 
     def _refuse(self, status: int, retry_after: float | None = None) -> Callable[[Call | None], None]:
         def end(call: Call | None) -> None:
@@ -173,7 +191,7 @@ class SimTarget:
         elif status == 200:
             self.foreign_served += 1
         else:
-            self.foreign_failed.append(self.now)
+            self.foreign_failed.append(self._moment.now)
 
     def _takes(self) -> float:
         model = self.model
@@ -194,7 +212,7 @@ class SimTarget:
     def _resize(self, servers: int) -> Callable[[Call | None], None]:
         def change(_: Call | None) -> None:
             self._servers = servers
-            self._serve(self.now)
+            self._serve(self._moment.now)
 
         return change
 
@@ -209,7 +227,7 @@ class SimTarget:
         self._later(now - log(1.0 - drawn) / rate, self._foreign, None)
 
     def _foreign(self, _: Call | None) -> None:
-        now = self.now
+        now = self._moment.now
         if value_at(self.model.foreign, now) > 0.0:
             self.arrive(Call(now, 0, ours=False), now)
         self._next_foreign(now)
