@@ -19,10 +19,16 @@ from tenantry.algorithms.fair_share import Pick
 from tenantry.config.registry import Registry, parse_registry
 from tenantry.kernel.tenant import TierName, Weight, tenant_id
 from tenantry.lanes.model import Target
+from tenantry.limiter import Basis, Limit, Limiter, Plan, Plans, SharedLimiter, Standing, Verdict
+from tenantry.limiter.asgi import LimitMiddleware, scope_value
+from tenantry.limiter.decorators import limited
+from tenantry.limiter.gate import LimiterGate
+from tenantry.limiter.ports import Authority
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.partition import Layout, Placement
 from tenantry.queue.model import Accepted, ClaimedJob
-from tenantry.queue.ports import IntakeStore
+from tenantry.queue.ports import IntakeStore, RateGate
+from tenantry.valkey import ValkeyLeaseAuthority
 
 handlers = Handlers()
 
@@ -74,3 +80,31 @@ def place() -> int:
     where = placement.partition_for("acme", "order-1", 1_700_000_000.0)
     assert_type(where, int)
     return where
+
+
+def limits() -> None:
+    plans = Plans([("acme", Plan(Limit(100, 900), routes={"POST /orders": Limit.parse("10/min")}))])
+    limiter = Limiter(plans)
+    verdict = limiter.try_acquire("acme", key="k", route="POST /orders", cost=2)
+    assert_type(verdict, Verdict)
+    assert_type(verdict.basis, Basis)
+    assert_type(verdict.refusal, Refusal | None)
+    assert_type(limiter.standings("acme"), list[Standing])
+    gate: RateGate = LimiterGate(limiter)
+    assert_type(gate.try_acquire(TenantId("acme"), 1), Refusal | None)
+
+    @limited(limiter, tenant="tenant")
+    def report(tenant: str) -> int:
+        return len(tenant)
+
+    assert_type(report("acme"), int)
+
+
+async def shared_limits() -> None:
+    authority: Authority = ValkeyLeaseAuthority("redis://localhost")
+    async with SharedLimiter(Plan(Limit(100)), authority) as limiter:
+        assert_type(await limiter.acquire("acme", timeout=0.5), Verdict)
+
+    async def app(scope: object, receive: object, send: object) -> None: ...
+
+    LimitMiddleware(app, Limiter(Plan(Limit(1))), scope_value("tenant"))
