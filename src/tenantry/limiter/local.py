@@ -93,6 +93,10 @@ class Limiter:
         """All limits of a call whose buckets are there pass together, or nothing is charged and the long way
         says why (None)."""
         more, turn = entry.more, entry.turn
+        if more.plan.key is None:
+            key = None
+        if route is not None and route not in more.plan.routes:
+            route = None
         try:
             turn.pop()
         except IndexError:

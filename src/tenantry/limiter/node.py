@@ -102,7 +102,10 @@ class SharedLimiter(LeasingLimiter):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         calls = [shard.call for shard in self._shards.values() if shard.call is not None]
         if calls:
-            await asyncio.wait(calls, timeout=CLOSE_WITHIN)
+            _, hanging = await asyncio.wait(calls, timeout=CLOSE_WITHIN)
+            for call in hanging:
+                call.cancel()
+            await asyncio.gather(*hanging, return_exceptions=True)
         with suppress(StoreUnavailable, TimeoutError):
             async with asyncio.timeout(CLOSE_WITHIN):
                 await self._say_last_words()
@@ -144,7 +147,12 @@ class SharedLimiter(LeasingLimiter):
     ) -> Verdict:
         """Like :meth:`try_acquire`, but it waits up to ``timeout``: for the authority's first answer instead
         of deciding on the share, and for tokens that come in time. Exact limits are decided by the authority,
-        without waiting for tokens; when it cannot be reached, by the conservative share."""
+        without waiting for tokens; when it cannot be reached, by the conservative share. Raises
+        :class:`Closed` before the start, and in another event loop."""
+        if self._loop is not asyncio.get_running_loop():
+            raise Closed(
+                "acquire() waits in the event loop in which the limiter was started, and nowhere else"
+            )
         entry = self._found(tenant)
         if entry is not None and entry.more is not None and entry.more.plan.exact:
             return await self._exact(entry, key, route, cost)
@@ -194,7 +202,12 @@ class SharedLimiter(LeasingLimiter):
         assert self._loop is not None
         answer = self._loop.create_future()
         self._waiters.setdefault(tenant, []).append(answer)
-        await asyncio.wait([answer], timeout=timeout)
+        try:
+            await asyncio.wait([answer], timeout=timeout)
+        finally:
+            others = [each for each in self._waiters.pop(tenant, ()) if each is not answer]
+            if others:
+                self._waiters[tenant] = others
 
     def _wake(self) -> None:
         """From any thread: there is something to send."""
@@ -206,9 +219,7 @@ class SharedLimiter(LeasingLimiter):
 
     async def _run(self) -> None:
         while True:
-            with suppress(
-                TimeoutError
-            ):  # leases that are half over are looked at whether anybody calls or not
+            with suppress(TimeoutError):  # leases that are half over are looked at, call or no call
                 async with asyncio.timeout(self.settings.term / 8):
                     await self._woken.wait()
             self._woken.clear()
@@ -232,13 +243,14 @@ class SharedLimiter(LeasingLimiter):
         began = self._now()
         try:
             answers = await self._authority.exchange([each.ask for each in sent])
+            self._succeeded(shard, sent, list(answers), began)
+            sent = []
         except StoreUnavailable as error:
             await self._failed(shard, sent, error)
-        else:
-            self._succeeded(shard, sent, list(answers), began)
-        finally:
+        finally:  # however it ended, what has no answer is sent again
             shard.call = None
-        self._wake()
+            self._send_again(sent)
+            self._wake()
 
     async def _failed(self, shard: _Shard, sent: list[Pending], error: StoreUnavailable) -> None:
         for each in sent:
@@ -249,13 +261,12 @@ class SharedLimiter(LeasingLimiter):
         shard.failures += 1
         shard.cut.update(each.ask.tenant for each in sent)
         await asyncio.sleep(_BACKOFF.delay(shard.failures, self._chance.uniform(0.5, 1.0)))
-        again = [self._renewals.again(each) for each in sent]
-        self._shard_anew(again)
 
-    def _shard_anew(self, again: list[Pending]) -> None:
+    def _send_again(self, sent: list[Pending]) -> None:
         """Where a tenant is kept may have changed in the meantime."""
-        for each in again:
-            self._shard(each).waiting.append(each)
+        for each in sent:
+            again = self._renewals.again(each)
+            self._shard(again).waiting.append(again)
 
     def _succeeded(self, shard: _Shard, sent: list[Pending], answers: list[Answer], began: Instant) -> None:
         for pending, answer in zip(sent, answers, strict=True):

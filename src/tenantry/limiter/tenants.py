@@ -54,6 +54,10 @@ class More:
     def remember(self, key: str | None, route: str | None, found: Found) -> None:
         """The next call of the same key and route finds its buckets at once. At most as many as keys may
         be."""
+        if (key is not None and self.plan.key is None) or (
+            route is not None and route not in self.plan.routes
+        ):
+            return  # names that callers choose freely are not kept
         if len(self.paths) >= self.most_keys:
             self.paths.clear()
         if not self.gone and found:

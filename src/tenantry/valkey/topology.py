@@ -59,7 +59,7 @@ class OneServer:
 
     async def refresh(self) -> None:
         """It stays where it is: what is broken is dropped, the next call connects anew."""
-        await self._client.connection_pool.disconnect()
+        await self._client.connection_pool.disconnect(inuse_connections=False)
 
     async def close(self) -> None:
         await self._client.aclose()

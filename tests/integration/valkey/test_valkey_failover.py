@@ -4,6 +4,7 @@ bounded."""
 import asyncio
 from collections import Counter
 
+from valkey.exceptions import ConnectionError
 from valkey_servers import Fleet, Server, until
 
 from tenantry.kernel.clock import SystemClock
@@ -168,9 +169,18 @@ async def _true(value: bool) -> bool:
     return value
 
 
+async def _role(server: Server) -> bytes:
+    """Empty while the server changes its role, which closes connections."""
+    try:
+        role: bytes = (await server.says("ROLE"))[0]
+    except ConnectionError:
+        return b""
+    return role
+
+
 async def _is_master(server: Server) -> bool:
-    return bool((await server.says("ROLE"))[0] == b"master")
+    return await _role(server) == b"master"
 
 
 async def _demoted(server: Server) -> bool:
-    return not await _is_master(server)
+    return await _role(server) == b"slave"

@@ -269,3 +269,12 @@ def test_a_limit_out_of_range_is_refused(arguments: tuple[float, ...]) -> None:
 def test_plans_that_are_none_are_refused() -> None:
     with pytest.raises(InvalidValue, match="plans"):
         Limiter("100/s")  # type: ignore[arg-type]
+
+
+def test_names_that_a_caller_invents_are_not_remembered() -> None:
+    """A path that the plan does not name is no route, and a key without a limit no key."""
+    limiter, _ = made(Plan(Limit(1e6, 1e6), routes={"GET /": Limit(1e6, 1e6)}))
+    for each in range(1_000):
+        assert limiter.try_acquire("a", key=f"key-{each}", route=f"GET /{each}x")
+    assert len(limiter._tenants["a"].more.paths) <= 1
+    assert limiter._tenants["a"].more.routes == {}

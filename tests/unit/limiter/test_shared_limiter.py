@@ -292,3 +292,32 @@ async def test_decisions_go_on_before_the_start_and_after_the_end(authority: Uns
     async with limiter:
         await heard.until(LeasesExchanged)
     assert limiter.try_acquire("acme").allowed
+
+
+async def test_acquire_before_the_start_and_in_another_loop_is_refused_by_name(
+    authority: Unsteady, heard: Heard
+) -> None:
+    with pytest.raises(Closed, match="event loop"):
+        await shared(authority, heard).acquire("acme")
+    async with shared(authority, heard) as limiter:
+        with pytest.raises(Closed, match="event loop"):
+            await asyncio.to_thread(asyncio.run, limiter.acquire("acme"))
+
+
+async def test_a_fault_of_the_authority_s_own_loses_no_ask(authority: Unsteady, heard: Heard) -> None:
+    """Whatever it raises: what was spent is told in the end."""
+    faults = [ValueError("a bug"), ValueError("a bug")]
+    real = authority.exchange
+
+    async def faulty(asks: Sequence[Ask]) -> Sequence[Answer]:
+        if faults:
+            raise faults.pop()
+        return await real(asks)
+
+    authority.exchange = faulty  # type: ignore[method-assign]
+    shown: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: shown.append(context["exception"]))
+    async with shared(authority, heard) as limiter:
+        assert limiter.try_acquire("acme", cost=7)
+        await heard.until(LeasesExchanged)
+    assert (await authority.books()).unleased == 7
