@@ -58,6 +58,10 @@ CLEARLY: Final = 0.8
 QUICKEST: Final[Seconds] = 0.001
 """No round trip is taken for shorter."""
 
+BLUR: Final[Seconds] = 0.02
+"""Latencies below this are not told apart: on a busy node a call that the target answers in 3 ms is seen to take
+15, and lanes to quick targets would be held at one call for what is our own doing."""
+
 
 def opened(now: Timestamp, *, seed: ShaperState | None = None) -> ShaperState:
     """A new lane's shaper, which starts at 1; or, from the last run's state, at what was learned then. Pure.
@@ -240,7 +244,7 @@ def _turned(state: ShaperState, standing: Standing, settings: ShaperSettings, *,
     state = replace(state, gathered=gathered)
     stuck = _stuck(state, standing)
     low, reference = percentile(window.latency, LOW), state.reference.latency
-    ratio = low / reference if low is not None and reference else None
+    ratio = max(low, BLUR) / max(reference, BLUR) if low is not None and reference else None
     seen = Round(ratio, window.succeeded, window.lost, window.most, standing.in_flight, stuck)
     limit = concurrency_limit.step(state.limit, seen, settings.limit, draw=draw)
     cut = limit.mode is Mode.DRAINING and limit is not state.limit

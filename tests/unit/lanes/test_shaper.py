@@ -270,3 +270,15 @@ def test_who_looks_when_told_is_never_told_a_time_that_has_passed_for_ever(endin
             later = [at for at in (due, grant.not_before) if at is not None]
             assert grant.starts or all(at > before for at in later), (turn, state)
     assert looks > 20
+
+
+def test_a_few_milliseconds_of_our_own_are_not_taken_for_a_queue_at_a_quick_target() -> None:
+    """On a busy node a call that is answered in 3 ms is seen to take 15."""
+    state, now = rounds(opened(START), Outcome("ok", status=200, busy_for=0.003), 60, START)
+    assert reference_of(state) == pytest.approx(0.003, rel=0.1)
+    before = permits(state, SETTINGS)
+    state, now = rounds(state, Outcome("ok", status=200, busy_for=0.015), 20, now)
+    grown = permits(state, SETTINGS)
+    assert grown > before
+    state, _ = rounds(state, Outcome("ok", status=200, busy_for=0.06), 20, now)
+    assert permits(state, SETTINGS) < grown
