@@ -1,9 +1,10 @@
 """Fifty lanes over real HTTP, two worker processes, real PostgreSQL: what each lane gets out of its target.
 
 Each target serves four calls at once, 0.4 s each: ten a second, and whatever is more waits in its line. The
-lanes know none of this. The floor is what a plain closed loop gets out of the same targets from two processes,
-with nothing in between and the number in flight chosen by hand: the best of those whose p50 stays within the
-goal. Shares of capacity and the latencies are the targets' own: from a call's arrival until it has been served.
+lanes know none of this. The floor is what a plain closed loop gets out of the same targets from two
+processes, with nothing in between and the number in flight chosen by hand: the best of those whose p50
+stays within the goal. Shares of capacity and the latencies are the targets' own: from a call's arrival
+until it has been served.
 """
 
 import asyncio
@@ -33,8 +34,9 @@ WHOLE = "the capacity"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the targets saw. ``share``: of their capacity that was served, all together; ``least``: of the lane
-    that got least; in percent. ``wait``: the median over lanes of their p50, as a multiple of the reference."""
+    """What the targets saw. ``share``: of their capacity that was served, all together; ``least``: of the
+    lane that got least; in percent. ``wait``: the median over lanes of their p50, as a multiple of the
+    reference."""
 
     share: float
     least: float

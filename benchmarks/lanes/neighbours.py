@@ -2,8 +2,8 @@
 
 Nine tenants send a job every now and then; a tenth has a backlog at a target that serves so many at once. The
 three phases take turns on the same two workers. The dead targets of each are new ones, their jobs submitted
-beforehand to lanes that are paused: the trouble begins within what is measured. Afterwards their lanes are paused
-again, and what they hold runs into its timeout before the next phase.
+beforehand to lanes that are paused: the trouble begins within what is measured. Afterwards their lanes are
+paused again, and what they hold runs into its timeout before the next phase.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Targets that can take so much and no more: one process, one path a target, each with servers behind one line.
+"""Targets that can take so much and no more: one process, a path each, servers behind one line.
 
-``serve``: servers, service (seconds that a call takes of one). A call to ``/dead/…`` is never answered. A call
-with a stamped payload is answered at once. Says ready and port; told ``stop`` it says calls, as (path, when it
-was served, seconds from its arrival until then), and stamped, as (path, stamp, arrival).
+``serve``: servers, service (seconds that a call takes of one). A call to ``/dead/…`` is never answered, one
+with a stamped payload at once. Says ready and port; told ``stop`` it says calls, as (path, when it was
+served, seconds from its arrival until then), and stamped, as (path, stamp, arrival).
 """
 
 import asyncio

@@ -59,8 +59,8 @@ QUICKEST: Final[Seconds] = 0.001
 """No round trip is taken for shorter."""
 
 BLUR: Final[Seconds] = 0.02
-"""Latencies below this are not told apart: on a busy node a call that the target answers in 3 ms is seen to take
-15, and lanes to quick targets would be held at one call for what is our own doing."""
+"""Latencies below this are not told apart: on a busy node a call that the target answers in 3 ms is seen to
+take 15, and lanes to quick targets would be held at one call for what is our own doing."""
 
 
 def opened(now: Timestamp, *, seed: ShaperState | None = None) -> ShaperState:
