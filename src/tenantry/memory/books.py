@@ -16,11 +16,11 @@ from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Lane
 from tenantry.lanes.plain import Plain
 from tenantry.memory.records import Account, Bulk, Claim, Flow, FlowKey, Job, Place, PlannersPlace, Worker
-from tenantry.memory.signal import Signal
 from tenantry.queue.changes import Change, Deferred, FlowOpened, Held, Left, Withdrawn
 from tenantry.queue.lifecycle import KEYS_KEPT_FOR, JobEvent, after
 from tenantry.queue.model import ClaimId, FlowId, JobId, JobState, NewJob, NodeId, Seq
 from tenantry.queue.ordering import UNORDERED, bucket
+from tenantry.queue.signal import Signal
 
 T = TypeVar("T")
 

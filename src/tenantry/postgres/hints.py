@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from tenantry.kernel.errors import DependencyError, UsageError
 from tenantry.postgres.database import Database
+from tenantry.queue.signal import Signal
 
 CHANGES = "tenantry_changes"
 CLAIMS = "tenantry_claims"
@@ -24,8 +25,8 @@ class Hints:
 
     def __init__(self, database: Database) -> None:
         self._control = database.control
-        self.changes = asyncio.Event()
-        self.claims = asyncio.Event()
+        self.changes = Signal()
+        self.claims = Signal()
         self.planner_here = False
         self.node: str | None = None
         self._unsent = False
@@ -76,14 +77,3 @@ class Hints:
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)
-
-
-async def wait_for(event: asyncio.Event, at_most: float) -> None:
-    """Return when ``event`` is set, or after ``at_most`` seconds; clears it."""
-    if not event.is_set():
-        try:
-            async with asyncio.timeout(at_most):
-                await event.wait()
-        except TimeoutError:
-            return
-    event.clear()

@@ -18,7 +18,7 @@ from tenantry.lanes.plain import Plain
 from tenantry.lanes.summary import decoded
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
-from tenantry.postgres.hints import Hints, wait_for
+from tenantry.postgres.hints import Hints
 from tenantry.postgres.statements import statement
 from tenantry.postgres.whole import whole_tables
 from tenantry.queue.changes import (
@@ -156,7 +156,7 @@ class PostgresPlannerStore:
         return rows
 
     async def wait(self, at_most: Seconds) -> None:
-        await wait_for(self._hints.changes, at_most)
+        await self._hints.changes.wait(at_most)
 
     # ---------------------------------------------------------------------------------------------------
 

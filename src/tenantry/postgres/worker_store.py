@@ -15,7 +15,7 @@ from tenantry.lanes.model import Kind, Target
 from tenantry.lanes.summary import encoded
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
-from tenantry.postgres.hints import Hints, wait_for
+from tenantry.postgres.hints import Hints
 from tenantry.postgres.statements import statement
 from tenantry.queue.lifecycle import MOST_ATTEMPTS, NODE_FRESH_FOR
 from tenantry.queue.model import (
@@ -136,7 +136,7 @@ class PostgresWorkerStore:
         return Reclaimed(count, tuple(_burial(row) for row in rows if row["job_id"] is not None))
 
     async def wait(self, node: Node, at_most: Seconds) -> None:
-        await wait_for(self._hints.claims, at_most)
+        await self._hints.claims.wait(at_most)
 
     async def _drop(self, node: Node) -> None:
         """Jobs that were cancelled between plan and start: their slots come back at once."""

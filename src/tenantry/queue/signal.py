@@ -17,7 +17,8 @@ class Signal:
 
     async def wait(self, at_most: Seconds) -> None:
         """Return when it is or was set since the last wait, or after ``at_most`` seconds."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(at_most):
-                await self._event.wait()
+        if not self._event.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(at_most):
+                    await self._event.wait()
         self._event.clear()
