@@ -161,6 +161,13 @@ class Leased:
         self.unleased = max(0.0, self.unleased - cost)
 
     @property
+    def untold(self) -> bool:
+        """Whether there is something to tell at once: spent without a lease, or of a lease that runs low."""
+        if self.assigned is not None:
+            return False
+        return self.unleased > 0 or (self.spent > 0 and self.left < self.low)
+
+    @property
     def reports(self) -> bool:
         """Whether it holds a larger part of the limit than it could always open with: then it tells its
         demand, even that there is none."""

@@ -86,12 +86,12 @@ class Renewals:
                 if pending.last:
                     bucket.until = NEVER
             entry.asking = False
-            held = any(bucket.left > 0 for bucket in entry.buckets())
-            untold = any(bucket.unleased > 0 and bucket.assigned is None for bucket in entry.buckets())
+            held = any(bucket.left > 0 or bucket.spent > 0 for bucket in entry.buckets())
+            untold = any(bucket.untold for bucket in entry.buckets())
             divided = any(bucket.reports for bucket in entry.buckets())
         finally:
             entry.turn.append(None)
-        if untold:  # it went on spending the share while the answer was under way
+        if untold:  # it went on spending while the answer was under way
             self.want(entry)
         elif held:
             self._held.append((now, entry.sequence, entry))

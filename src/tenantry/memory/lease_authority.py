@@ -108,6 +108,7 @@ class MemoryLeaseAuthority:
         known = self._tenants.setdefault(ask.tenant, _Tenant())
         last = known.answers.get(ask.node)
         if last is not None and last[1].sequence >= ask.sequence:
+            known.answers[ask.node] = (now, last[1])
             return last[1]
         known.ledger = ask.ledger
         grants = []

@@ -9,7 +9,7 @@ from tenantry.limiter.leasing import LeasingLimiter
 from tenantry.limiter.model import Basis, Limit, Plan, Verdict
 from tenantry.limiter.renewal import Pending, Renewals
 from tenantry.limiter.settings import LimiterSettings
-from tenantry.memory.lease_authority import MemoryLeaseAuthority
+from tenantry.memory.lease_authority import REMEMBERED_FOR, MemoryLeaseAuthority
 
 TENANT = TenantId("acme")
 
@@ -58,6 +58,8 @@ class World:
         self.settings = settings or LimiterSettings(nodes=nodes)
         self.authority = MemoryLeaseAuthority(LocalClock(self.sun, zero=5e4))
         self.born = 0
+        self.heard: dict[tuple[str, int], float] = {}  # when the authority last heard of each ask
+        self.repeated = 0.0  # told again after it had been forgotten: the package's one exception
         self.dead: list[Node] = []
         self.nodes = [self._new() for _ in range(nodes)]
 
@@ -83,10 +85,17 @@ class World:
         node = self.nodes[place]
         sent, node.outbox = node.outbox, []
         for pending in sent:
+            self._hear(pending)
             (answer,) = self.authority.exchanged([pending.ask])
             if twice:
                 assert self.authority.exchanged([pending.ask]) == [answer]
             node.inbox.append((pending, answer))
+
+    def _hear(self, pending: Pending) -> None:
+        ask = (pending.ask.node, pending.ask.sequence)
+        if self.heard.get(ask, self.sun.at) + REMEMBERED_FOR <= self.sun.at:
+            self.repeated += sum(part.spent + part.unleased for part in pending.ask.parts)
+        self.heard[ask] = self.sun.at
 
     def answer(self, place: int) -> None:
         """The answers arrive."""

@@ -1,5 +1,7 @@
 """What can be overspent, case by case, as the package states it: reached, and not passed."""
 
+import asyncio
+
 import pytest
 from lease_world import TENANT, World
 
@@ -153,3 +155,25 @@ def test_ten_seconds_of_outage_leave_no_free_window_and_no_debt_beyond_the_bucke
             world.call(place)
             world.round_trip(place)
     assert world.passed() - before >= 0.5 * DOCUMENT.base * 10  # nobody is punished for the outage
+
+
+def test_what_is_spent_while_an_answer_is_under_way_is_told_after_it() -> None:
+    """Found by the state machine: a lease that was used up under way was taken for unspent at its end."""
+    world = World(DOCUMENT, 1)
+    for _ in range(5):
+        world.call(0)
+    world.send(0)
+    world.call(0)
+    world.round_trip(0)
+    world.send(0)
+    for _ in range(5):
+        assert world.call(0).basis is Basis.LEASE
+    world.deliver(0)
+    world.answer(0)
+    for _ in range(3):
+        world.sun.at += world.settings.term / 2
+        world.round_trip(0)
+    assert overspent(world) <= 0
+    assert world.authority.level(TENANT) in {None, DOCUMENT.capacity}
+    total = sum(line.used for line in asyncio.run(world.authority.ledger(TENANT)))
+    assert total == world.passed()

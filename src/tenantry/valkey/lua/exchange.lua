@@ -11,6 +11,8 @@ local last = redis.call('HGET', tenant, 'n:' .. node)
 if last then
   local kept = cmsgpack.unpack(last)
   if kept[1] >= sequence then
+    redis.call('HSET', tenant, 'n:' .. node, cmsgpack.pack({ kept[1], now, kept[3] }))
+    keep_for(tenant, REMEMBERED_FOR)
     return kept[3]
   end
 end
