@@ -56,7 +56,8 @@ _MOMENTS = {
 
 _TABLES = (  # in an order that foreign keys allow
     "tails", "flows", "lanes", "load", "endings", "jobs", "deferred", "withdrawn", "attempts", "claims",
-    "changes", "nodes", "idempotency", "outcomes", "dead_letters", "stored", "bulk_sets",
+    "changes", "nodes", "idempotency", "outcomes", "dead_letters", "stored", "bulk_sets", "orders",
+    "order_log",
 )  # fmt: skip
 
 

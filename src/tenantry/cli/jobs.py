@@ -1,4 +1,4 @@
-"""``tenantry jobs``: the operator's view of jobs and lanes, straight from the database."""
+"""``tenantry jobs``: the operator's view of jobs, straight from the database."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tenantry.queue.explain import Facts
     from tenantry.queue.model import JobView
 
-app = group("Look at jobs and lanes, as the operator.")
+app = group("Look at jobs, as the operator.")
 
 TenantOption = Annotated[str, typer.Option("--tenant", "-t", envvar="TENANTRY_TENANT", help="Whose.")]
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
@@ -44,13 +44,6 @@ class OneJob(OfTenant):
     """One job."""
 
     job: JobArgument
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneLane(OfTenant):
-    """One lane."""
-
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The lane's target, as jobs name it.")]
 
 
 @command(app, "list", ListOptions)
@@ -150,19 +143,6 @@ def cancel(options: OneJob) -> None:
     output.line("Cancelled.")
 
 
-@command(app, "pause", OneLane)
-def pause(options: OneLane) -> None:
-    """Pause a lane: nothing in it starts until it is resumed. Its jobs are still accepted, up to the
-    bound."""
-    _set_paused(options, paused=True)
-
-
-@command(app, "resume", OneLane)
-def resume(options: OneLane) -> None:
-    """Resume a paused lane."""
-    _set_paused(options, paused=False)
-
-
 @command(app, "counts", OnDatabase)
 def counts(options: OnDatabase) -> None:
     """How many jobs of all tenants are in each state. Ends are counted as long as they are kept."""
@@ -190,18 +170,6 @@ def audit(options: OnDatabase) -> None:
         output.note(f"{amount(len(faults), 'fault')}: this is a bug of Tenantry, please report it.")
         raise typer.Exit(1)
     output.line("The books add up.")
-
-
-def _set_paused(options: OneLane, *, paused: bool) -> None:
-    from tenantry.lanes.model import Target
-
-    async def do(desk: "Desk", tenant: "TenantId") -> None:
-        await desk.operator.set_paused(tenant, Target(options.target), paused=paused)
-
-    for_tenant(options, options.tenant, do)
-    output = Output.of(options)
-    output.data({"tenant": options.tenant, "target": options.target, "paused": paused})
-    output.line(f"The lane of {options.tenant} to {options.target} is {'paused' if paused else 'running'}.")
 
 
 async def _view(desk: "Desk", tenant: "TenantId", job: str) -> "JobView":

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.models import ArgumentInfo
 
-from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.errors import InvalidValue, UsageError
 
 T = TypeVar("T")
 
@@ -75,18 +75,59 @@ def command(
 
     def add(function: Callable[[T], None]) -> Callable[[T], None]:
         def run(**given: Any) -> None:
-            for each in parameters:
-                check_text(_shown_name(each), given.get(each.name))
+            _check_texts(parameters, given)
             function(options(**given))
 
         parameters = _parameters(options)
-        run.__doc__ = function.__doc__
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+        _dress(run, function, parameters)
         app.command(name)(run)
         return function
 
     return add
+
+
+def default_command(
+    app: typer.Typer, options: type[T]
+) -> Callable[[Callable[[T], None]], Callable[[T], None]]:
+    """As :func:`command`, for what a group does by itself, without a subcommand. An option that stands before
+    a subcommand is refused: nobody would read it."""
+
+    def add(function: Callable[[T], None]) -> Callable[[T], None]:
+        def run(ctx: typer.Context, **given: Any) -> None:
+            if ctx.invoked_subcommand is not None:
+                _refuse_misplaced(ctx, parameters)
+                return
+            _check_texts(parameters, given)
+            function(options(**given))
+
+        parameters = _parameters(options)
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        _dress(run, function, [context, *parameters])
+        app.callback(invoke_without_command=True, help=inspect.getdoc(function))(run)
+        return function
+
+    return add
+
+
+def _dress(
+    run: Callable[..., None], function: Callable[..., None], parameters: list[inspect.Parameter]
+) -> None:
+    """``run`` as typer reads it: with the help of ``function`` and with these parameters."""
+    run.__doc__ = function.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+
+
+def _refuse_misplaced(ctx: typer.Context, parameters: list[inspect.Parameter]) -> None:
+    for each in parameters:
+        source = ctx.get_parameter_source(each.name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"{_shown_name(each)} stands before `{ctx.invoked_subcommand}`: put it behind")
+
+
+def _check_texts(parameters: list[inspect.Parameter], given: dict[str, Any]) -> None:
+    for each in parameters:
+        check_text(_shown_name(each), given.get(each.name))
 
 
 def check_text(path: str, value: object) -> None:

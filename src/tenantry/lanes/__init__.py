@@ -7,6 +7,7 @@
 ``shaper``        how much may be in flight to the target, stepped by summaries; with it the lane's breaker
 ``shaper_model``  its records: settings, state, what it permits
 ``shaper_state``  the shaper's state as a plain value, for the row in which it is kept
+``orders``        what a person orders of lanes: pauses, ceilings, resets
 
 All of it is pure: values in, values out. Whoever holds a lane's state is the one that steps it.
 """

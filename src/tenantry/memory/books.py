@@ -14,9 +14,10 @@ from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.randomness import Randomness
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Lane
+from tenantry.lanes.orders import STANDING, Action, OrderRecord, Scope, narrowest_first, scopes_over
 from tenantry.lanes.plain import Plain
 from tenantry.memory.records import Account, Bulk, Claim, Flow, FlowKey, Job, Place, PlannersPlace, Worker
-from tenantry.queue.changes import Change, Deferred, FlowOpened, Held, Left, Withdrawn
+from tenantry.queue.changes import Change, Deferred, FlowOpened, Held, Left, Ordered, Withdrawn
 from tenantry.queue.lifecycle import KEYS_KEPT_FOR, JobEvent, after
 from tenantry.queue.model import ClaimId, FlowId, JobId, JobState, NewJob, NodeId, Seq
 from tenantry.queue.ordering import UNORDERED, bucket
@@ -32,7 +33,9 @@ class Books:
         self._clock, self._randomness = clock, randomness
         self.accounts: dict[TenantId, Account] = {}
         self.flows: dict[FlowId, Flow] = {}
-        self.lanes_paused: set[Lane] = set()
+        self.orders: dict[tuple[Action, Scope], OrderRecord] = {}  # those that stand
+        self.order_log: list[OrderRecord] = []
+        self.lanes: dict[Lane, None] = {}  # every one that had a job or an order of its own
         self.shapers: dict[Lane, Sequence[Plain]] = {}
         self.claims: dict[ClaimId, Claim] = {}
         self.deferred: dict[Place, Job] = {}
@@ -187,13 +190,30 @@ class Books:
         flow_id = self._flow_ids[key] = FlowId(len(self.flows) + 1)
         opened = FlowOpened(flow_id, tenant, new.target, job_class, replay, ordered=ordered_flow != UNORDERED)
         flow = self.flows[flow_id] = Flow(opened)
+        self.lanes[Lane(tenant, new.target)] = None
         return flow
 
     def opened(self, flow: Flow) -> FlowOpened:
-        """The flow as it is now: its head moves, and its lane may be paused."""
+        """The flow as it is now: its head moves, and its lane's shaper learns."""
         lane = Lane(flow.opened.tenant, flow.opened.target)
-        paused, shaper = lane in self.lanes_paused, self.shapers.get(lane)
-        return replace(flow.opened, lane_paused=paused, head=flow.head, shaper=shaper)
+        return replace(flow.opened, head=flow.head, shaper=self.shapers.get(lane))
+
+    # -- orders ----------------------------------------------------------------------------------------
+
+    def orders_over(self, lane: Lane) -> tuple[OrderRecord, ...]:
+        """The orders that stand and cover the lane, the narrowest first."""
+        keys = [(action, scope) for scope in scopes_over(lane) for action in STANDING]
+        return narrowest_first(self.orders[key] for key in keys if key in self.orders)
+
+    def ordered(self, scope: Scope, *, reset: bool = False) -> Ordered:
+        """What stands for a scope, as the planner is told it."""
+        ceiling = self.orders.get((Action.CEILING, scope))
+        return Ordered(
+            scope,
+            paused=(Action.PAUSE, scope) in self.orders,
+            ceiling=ceiling.order.ceiling if ceiling else None,
+            reset=reset,
+        )
 
     # -- what is read ----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from math import inf
 
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
-from tenantry.lanes.model import kind_of
+from tenantry.lanes.model import Lane, kind_of
 from tenantry.memory.books import Books
 from tenantry.memory.records import Job
 from tenantry.queue.explain import Facts
@@ -30,7 +30,6 @@ def facts_of(books: Books, job: Job, pool: str) -> Facts:
         ahead_in_flow=_ahead(job, now),
         flow_in_flight=in_flight[opened.flow],
         ordered=opened.ordered,
-        lane_paused=opened.lane_paused,
         lane_in_flight=_lane_in_flight(books, job, in_flight),
         lane_limit=None,
         tenant_in_flight=books.account(job.tenant).in_flight,
@@ -39,6 +38,7 @@ def facts_of(books: Books, job: Job, pool: str) -> Facts:
         pool_in_flight=sum(len(claim.held) for claim in books.claims.values() if claim.pool == pool),
         pool_slots_of_kind=sum(worker.slots for worker in nodes if kind in worker.kinds),
         tenants_waiting=sum(count > 0 for count in waiting.values()),
+        orders=books.orders_over(Lane(opened.tenant, opened.target)),
         waiting=frozenset(tenant for tenant, count in waiting.items() if count > 0),
         planner_live=books.planner_lives(),
         pool=pool,

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
-from tenantry.lanes.model import Lane, Target
+from tenantry.lanes.model import Lane
+from tenantry.lanes.orders import STANDING, Action, Order, OrderRecord, checked_limit
+from tenantry.lanes.table import LaneFacts, LaneQuery
 from tenantry.memory.books import Books
 from tenantry.memory.queue_audit import faults
 from tenantry.memory.queue_intake import announce
+from tenantry.memory.queue_lanes import lanes_of
 from tenantry.memory.records import Account, Job
-from tenantry.queue.changes import LaneChanged
 from tenantry.queue.model import Fed, JobState
 
 
@@ -19,15 +21,30 @@ class OperatorSide:
 
     _books: Books
 
-    async def set_paused(self, tenant: TenantId, target: Target, *, paused: bool) -> None:
-        lane = Lane(tenant, target)
-        if (lane in self._books.lanes_paused) is paused:
-            return
-        if paused:
-            self._books.lanes_paused.add(lane)
-        else:
-            self._books.lanes_paused.discard(lane)
-        self._books.tell(LaneChanged(tenant, target, paused))
+    async def order(self, order: Order) -> OrderRecord:
+        books = self._books
+        record = OrderRecord(len(books.order_log) + 1, order, books.now())
+        books.order_log.append(record)
+        ended = {Action.RESUME: Action.PAUSE, Action.LIFT: Action.CEILING}.get(order.action)
+        if order.action in STANDING:
+            books.orders[order.action, order.scope] = record
+        elif ended is not None:
+            books.orders.pop((ended, order.scope), None)
+        if order.scope.tenant is not None and order.scope.target is not None:
+            books.lanes[Lane(order.scope.tenant, order.scope.target)] = None
+        books.tell(books.ordered(order.scope, reset=order.action is Action.RESET))
+        return record
+
+    async def orders(self, *, limit: int) -> list[OrderRecord]:
+        newest = sorted(self._books.orders.values(), key=lambda each: -each.number)
+        return newest[: checked_limit(limit)]
+
+    async def order_log(self, *, limit: int, before: int | None = None) -> list[OrderRecord]:
+        log = self._books.order_log if before is None else self._books.order_log[: max(0, before - 1)]
+        return log[: -checked_limit(limit) - 1 : -1]
+
+    async def lanes(self, query: LaneQuery) -> list[LaneFacts]:
+        return lanes_of(self._books, query)
 
     async def counts(self) -> Mapping[JobState, int]:
         books = self._books

@@ -49,6 +49,7 @@ class PlannerSide:
             held=tuple(books.held()),
             withdrawn=tuple(Withdrawn(flow.opened.flow, seq) for flow in flows for seq in sorted(flow.gone)),
             nodes=self._live_nodes(),
+            orders=tuple(books.ordered(scope) for scope in {scope for _, scope in books.orders}),
         )
 
     async def round(self, term: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]) -> Round:

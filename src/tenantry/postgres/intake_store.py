@@ -17,6 +17,7 @@ from tenantry.lanes.model import Target, kind_of
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
+from tenantry.postgres.order_rows import records
 from tenantry.postgres.session import bound
 from tenantry.postgres.statements import statement
 from tenantry.postgres.turns import Turns
@@ -281,7 +282,6 @@ def _facts(tenant: TenantId, row: asyncpg.Record, pool: str) -> Facts:
         ahead_in_flow=row["ahead"],
         flow_in_flight=int(row["flow_running"]),
         ordered=row["bucket"] >= 0,
-        lane_paused=row["paused"],
         lane_in_flight=int(row["lane_running"]),
         lane_limit=None,
         tenant_in_flight=int(row["tenant_running"]),
@@ -290,6 +290,7 @@ def _facts(tenant: TenantId, row: asyncpg.Record, pool: str) -> Facts:
         pool_in_flight=int(row["running"]),
         pool_slots_of_kind=row["slots_of_kind"],
         tenants_waiting=len(row["waiting"]),
+        orders=records(row["orders"]),
         waiting=frozenset(TenantId(each) for each in row["waiting"]),
         planner_live=row["planner"],
         pool=pool,

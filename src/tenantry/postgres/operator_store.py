@@ -1,18 +1,27 @@
 """The operator's side of the store, and the feeder's: on the engine's login, across tenants."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
+import asyncpg
+
+from tenantry.kernel.instant import as_timestamp
 from tenantry.kernel.tenant import TenantId
-from tenantry.lanes.model import Target
+from tenantry.lanes.model import Lane, Target
+from tenantry.lanes.orders import Order, OrderRecord, checked_limit
+from tenantry.lanes.table import LaneFacts, LaneQuery, LaneSort
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
+from tenantry.postgres.order_rows import record, records
 from tenantry.postgres.statements import statement
-from tenantry.postgres.whole import whole_tables
+from tenantry.postgres.whole import one_instant, whole_tables
 from tenantry.queue.model import Fed, JobId, JobState
 
 _FEED = "SELECT * FROM tenantry.feed($1, $2, $3, $4)"
 _KEYS_A_BATCH = 1_000
+_LAST = (1 << 63) - 1
 _BYTES_A_FEED = 8 * 1_048_576
 """Of payload in one statement, about: what is moved passes through the server's memory."""
 
@@ -23,10 +32,44 @@ class PostgresOperatorStore:
     def __init__(self, database: Database, hints: Hints) -> None:
         self._pool, self._hints = database.side, hints
 
-    async def set_paused(self, tenant: TenantId, target: Target, *, paused: bool) -> None:
-        with translated("pausing a lane"):
-            await self._pool.execute(statement("operator/pause"), tenant, target, paused)
+    async def order(self, order: Order) -> OrderRecord:
+        scope = order.scope
+        with translated("giving an order"):
+            (row,) = await self._pool.fetch(
+                statement("operator/order"),
+                order.action,
+                scope.tenant or "",
+                scope.target or "",
+                order.ceiling,
+                order.reason,
+                order.by,
+            )
         self._hints.changed()
+        return record(row, as_timestamp(row["ordered_at"]))
+
+    async def orders(self, *, limit: int) -> list[OrderRecord]:
+        with translated("reading the orders that stand"):
+            rows = await self._pool.fetch(statement("operator/orders"), checked_limit(limit))
+        return [record(row, as_timestamp(row["ordered_at"])) for row in rows]
+
+    async def order_log(self, *, limit: int, before: int | None = None) -> list[OrderRecord]:
+        below = _LAST if before is None else before
+        with translated("reading the log of orders"):
+            rows = await self._pool.fetch(statement("operator/order_log"), checked_limit(limit), below)
+        return [record(row, as_timestamp(row["ordered_at"])) for row in rows]
+
+    async def lanes(self, query: LaneQuery) -> list[LaneFacts]:
+        with translated("reading lanes"):
+            async with self._reading(query) as connection:
+                ids = [row["lane_id"] for row in await connection.fetch(*_lanes_wanted(query))]
+                rows = await connection.fetch(statement("operator/lanes"), ids)
+        return [_lane(row) for row in rows]
+
+    def _reading(self, query: LaneQuery) -> AbstractAsyncContextManager[Any]:
+        """One instant; and leave to read all flows for a query that must compare them."""
+        if query.sort is LaneSort.NAME:
+            return one_instant(self._pool.acquire())
+        return whole_tables(self._pool.acquire())
 
     async def counts(self) -> Mapping[JobState, int]:
         with translated("counting jobs"):
@@ -38,6 +81,26 @@ class PostgresOperatorStore:
         with translated("auditing"):
             async with whole_tables(self._pool.acquire()) as connection:
                 return [row["fault"] for row in await connection.fetch(statement("operator/audit"))]
+
+
+def _lanes_wanted(query: LaneQuery) -> tuple[Any, ...]:
+    """The statement that finds the ids of the lanes, and its arguments."""
+    tenant, target, state = query.tenant, query.target, query.state
+    if query.sort is not LaneSort.NAME:
+        return statement("operator/lanes_by_work"), tenant, target, query.sort, query.limit, state
+    after = ("", "") if query.after is None else (query.after.tenant, query.after.target)
+    return statement("operator/lanes_by_name"), tenant, target, *after, query.limit, state
+
+
+def _lane(row: asyncpg.Record) -> LaneFacts:
+    return LaneFacts(
+        Lane(TenantId(row["tenant_id"]), Target(row["target"])),
+        as_timestamp(row["moment"]),
+        waiting=row["waiting"],
+        delayed=row["delayed"],
+        in_flight=row["running"],
+        orders=records(row["orders"]),
+    )
 
 
 class PostgresFeederStore:

@@ -14,6 +14,7 @@ from tenantry.kernel.errors import InvalidValue, PlaceLost
 from tenantry.kernel.instant import Seconds, as_timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Lane, Target
+from tenantry.lanes.orders import Scope
 from tenantry.lanes.plain import Plain
 from tenantry.lanes.summary import decoded
 from tenantry.postgres.database import Database
@@ -29,10 +30,10 @@ from tenantry.queue.changes import (
     FlowStanding,
     Heard,
     Held,
-    LaneChanged,
     Left,
     LiveNode,
     NodesChanged,
+    Ordered,
     Round,
     Standing,
     Submitted,
@@ -94,6 +95,7 @@ class PostgresPlannerStore:
         held = await connection.fetch(statement("planner/rebuild_held"))
         withdrawn = await connection.fetch(statement("planner/rebuild_withdrawn"))
         nodes = await connection.fetch(statement("planner/nodes"), term, NODE_FRESH_FOR)
+        orders = await connection.fetch(statement("planner/rebuild_orders"))
         self._known = {row["change_id"] for row in known}
         self._above = 0
         self._tails = {row["flow_id"]: row["tail"] for row in flows}
@@ -110,6 +112,7 @@ class PostgresPlannerStore:
             ),
             withdrawn=tuple(Withdrawn(r["flow_id"], r["seq"]) for r in withdrawn),
             nodes=self._nodes(nodes, term),
+            orders=tuple(map(_ordered, orders)),
         )
 
     async def keep_shapers(self, term: int, states: Mapping[Lane, Sequence[Plain]]) -> None:
@@ -185,7 +188,7 @@ class PostgresPlannerStore:
             missed = self._fresh([row for row in late if row["change_id"] is not None])
             changes += await self._opened(missed)
             fresh = sorted([*fresh, *missed], key=lambda row: int(row["change_id"]))
-        changes += await self._lanes([row["lane_id"] for row in fresh if row["lane_id"] is not None])
+        changes += await self._orders([row["order_id"] for row in fresh if row["order_id"] is not None])
         for row in fresh:
             if row["first_seq"] is not None:
                 self._tails[row["flow_id"]] = row["first_seq"] + row["count"] - 1
@@ -218,11 +221,13 @@ class PostgresPlannerStore:
         self._tails |= {row["flow_id"]: row["head"] - 1 for row in found}
         return [_opened(row) for row in found]
 
-    async def _lanes(self, lanes: list[int]) -> list[Change]:
-        if not lanes:
+    async def _orders(self, numbers: list[int]) -> list[Change]:
+        """What stands by now for the scopes of these orders, whichever of them came first."""
+        if not numbers:
             return []
-        rows = await self._planning.fetch(statement("planner/lanes_by_id"), lanes)
-        return [LaneChanged(TenantId(r["tenant_id"]), Target(r["target"]), r["paused"]) for r in rows]
+        with translated("reading orders"):
+            rows = await self._planning.fetch(statement("planner/orders_by_number"), numbers)
+        return [_ordered(row) for row in rows]
 
 
 def _claim_arrays(claims: Sequence[ClaimPlan]) -> tuple[list[Any], ...]:
@@ -260,10 +265,14 @@ def _opened(row: Row) -> FlowOpened:
         job_class=JobClass(row["job_class"]),
         replay=row["replay"] or None,
         ordered=row["bucket"] >= 0,
-        lane_paused=row["paused"],
         head=row["head"],
         shaper=msgspec.json.decode(row["shaper"]) if row["shaper"] else None,
     )
+
+
+def _ordered(row: Row) -> Ordered:
+    scope = Scope(row["tenant_id"] or None, row["target"] or None)
+    return Ordered(scope, row["paused"], row["ceiling"], row["reset"])
 
 
 def _standing(row: Row) -> FlowStanding:
@@ -315,6 +324,6 @@ _CHANGES: Mapping[int, Callable[[Row], list[Change]]] = {
     1: _submitted,
     2: _left,
     3: _withdrawn,
-    4: lambda _: [],  # the lane was read by its id
+    4: lambda _: [],  # the order was read by its number
     5: lambda _: [NodesChanged()],
 }

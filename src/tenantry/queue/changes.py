@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
+from tenantry.lanes.orders import Scope
 from tenantry.lanes.summary import Summary
 from tenantry.queue.model import FlowId, JobClass, NodeId, Seq
 
@@ -30,7 +31,6 @@ class FlowOpened:
     job_class: JobClass
     replay: str | None
     ordered: bool
-    lane_paused: bool = False
     head: int = 1
     shaper: object = None
 
@@ -87,12 +87,14 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneChanged:
-    """A person paused or resumed a lane."""
+class Ordered:
+    """What stands by a person's order for the lanes of ``scope``, now: all of it, whatever it was before.
+    ``reset``: their shapers are to forget what they learned."""
 
-    tenant: TenantId
-    target: Target
-    paused: bool
+    scope: Scope
+    paused: bool = False
+    ceiling: int | None = None
+    reset: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class NodesChanged:
     """A node joined, left, or began to drain: read them again."""
 
 
-Change = FlowOpened | Submitted | Deferred | Left | Heard | Withdrawn | LaneChanged | NodesChanged
+Change = FlowOpened | Submitted | Deferred | Left | Heard | Withdrawn | Ordered | NodesChanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,7 @@ class Standing:
     held: tuple[Held, ...]
     withdrawn: tuple[Withdrawn, ...]  # cancelled places that the head has not passed
     nodes: tuple[LiveNode, ...]
+    orders: tuple[Ordered, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from tenantry.config.tiers import SHARED_POOL, Tier
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
+from tenantry.lanes.orders import OrderRecord, Scope, lowest_ceiling, pauses
 from tenantry.queue.model import JobState
 
 
@@ -19,6 +20,7 @@ class WaitsFor(StrEnum):
 
     DELAY = "delay"
     LANE_PAUSED = "lane_paused"
+    CEILING = "ceiling"
     LANE_LIMIT = "lane_limit"
     ORDER = "order"
     NO_SLOT = "no_slot"
@@ -43,7 +45,6 @@ class Facts:
     ahead_in_flow: int
     flow_in_flight: int
     ordered: bool
-    lane_paused: bool
     lane_in_flight: int
     lane_limit: int | None
     tenant_in_flight: int
@@ -53,6 +54,7 @@ class Facts:
     pool_slots_of_kind: int
     tenants_waiting: int
     planner_live: bool
+    orders: tuple[OrderRecord, ...] = ()  # of persons, over the job's lane, the narrowest first
     waiting: frozenset[TenantId] = field(default=frozenset(), repr=False)  # whose work; never told to tenants
     # from the directory, filled by facts_of
     pool: str = SHARED_POOL
@@ -142,9 +144,25 @@ def _delay(facts: Facts) -> Reason:
 
 
 def _lane_paused(facts: Facts) -> Reason | None:
-    if not facts.lane_paused:
+    standing = pauses(facts.orders)
+    if not standing:
         return None
-    return Reason(WaitsFor.LANE_PAUSED, "Its lane is paused: nothing in it starts until a person resumes it.")
+    what = [f"{_stopped(each.order.scope)} paused {each}" for each in standing]
+    return Reason(WaitsFor.LANE_PAUSED, f"{'; '.join(what)}. Nothing in it starts until a person resumes it.")
+
+
+def _stopped(scope: Scope) -> str:
+    if scope.target is None:
+        return "Every lane of its tenant is"
+    return "Every lane to its target is" if scope.tenant is None else "Its lane is"
+
+
+def _ceiling(facts: Facts) -> Reason | None:
+    lowest = lowest_ceiling(facts.orders)
+    if lowest is None or lowest.order.ceiling is None or facts.lane_in_flight < lowest.order.ceiling:
+        return None
+    held = f"{facts.lane_in_flight} in flight, and its ceiling is {lowest.order.ceiling}"
+    return Reason(WaitsFor.CEILING, f"Its lane has {held}, set {lowest}.")
 
 
 def _planner(facts: Facts) -> Reason | None:
@@ -217,7 +235,7 @@ def _slot_is_free(facts: Facts) -> bool:
     return facts.pool_in_flight < facts.pool_slots == facts.pool_slots_of_kind
 
 
-_RULES = (_lane_paused, _planner, _no_slot, _order, _lane_limit, _cap, _rate, _line, _share)
+_RULES = (_lane_paused, _planner, _no_slot, _order, _ceiling, _lane_limit, _cap, _rate, _line, _share)
 
 
 def _count(number: int, noun: str) -> str:

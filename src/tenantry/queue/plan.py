@@ -5,7 +5,7 @@ it is thrown away and built again.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import groupby
 from typing import cast
@@ -30,10 +30,10 @@ from tenantry.queue.changes import (
     FlowStanding,
     Heard,
     Held,
-    LaneChanged,
     Left,
     LiveNode,
     NodesChanged,
+    Ordered,
     Standing,
     Submitted,
     Withdrawn,
@@ -42,7 +42,8 @@ from tenantry.queue.events import Backlog, PoolSlots
 from tenantry.queue.flow_log import FlowLog, Taken
 from tenantry.queue.model import FlowId, Seq
 from tenantry.queue.node_slots import Fleet, Holder, NodeSlots, kinds_of
-from tenantry.queue.shaping import Move, Shapers
+from tenantry.queue.orders import LaneOrders
+from tenantry.queue.shaping import Move, Shapers, lower
 
 REMOVED = Tier(TierName("removed"), Weight(1.0))
 """Serves what a tenant left behind that the registry no longer names: accepted work still ends (K1)."""
@@ -74,6 +75,7 @@ class PlannerMemory:
 
     def __init__(self, standing: Standing, directory: TenantDirectory, *, draw: Callable[[], float]) -> None:
         self._directory, self._floor = directory, directory.floor
+        self._orders = LaneOrders(standing.orders)
         self._rules: dict[str, FairShare] = {}
         self._pools: dict[TenantId, str] = {}
         self._tiers: dict[TenantId, Tier] = {}
@@ -121,8 +123,8 @@ class PlannerMemory:
                     self._shapers.heard(self._flows[change.flow].lane, change.summary)
                 case Withdrawn():
                     self._withdrawn(change)
-                case LaneChanged():
-                    self._lane_changed(change)
+                case Ordered():
+                    self._ordered(change)
                 case NodesChanged():
                     nodes_changed = True
         return nodes_changed
@@ -220,7 +222,7 @@ class PlannerMemory:
     def _in_quota_for(self, flow: _Flow, slots: Mapping[str, int], now: Timestamp) -> float:
         """How long the oldest job in line has waited, if its tenant could run it and is below its share."""
         since, tenant = flow.log.waiting_since(), flow.opened.tenant
-        if since is None or flow.opened.lane_paused:
+        if since is None or self._orders.paused(flow.lane):
             return 0.0
         available = slots.get(self._pools[tenant], 0)
         if available and not flow.rule.eligible(tenant):
@@ -291,7 +293,7 @@ class PlannerMemory:
             rank=int(opened.job_class),
             limit=1 if opened.ordered else None,
         )
-        rule.pause_lane(lane, paused=opened.lane_paused)
+        rule.pause_lane(lane, paused=self._orders.paused(lane))
         self._set_limit(flow)
         if flow.log.waiting():
             rule.add(opened.flow, flow.log.waiting())
@@ -299,11 +301,13 @@ class PlannerMemory:
     def _set_limit(self, flow: _Flow) -> None:
         document, target = self._directory.tenant(flow.opened.tenant), flow.opened.target
         settings = document.settings_for(target) if document else NO_SETTINGS
+        ceiling = self._orders.ceiling(flow.lane)
+        self._shapers.set_ceiling(flow.lane, ceiling)
         if is_adaptive(target, settings):
             self._shapers.open(flow.lane, flow.rule, shaper_settings(settings), flow.opened.shaper)
         else:
             self._shapers.close(flow.lane)
-            flow.rule.limit_lane(flow.lane, settings.limit)
+            flow.rule.limit_lane(flow.lane, lower(settings.limit, ceiling))
 
     def _submitted(self, change: Submitted, now: Timestamp) -> None:
         flow = self._flows[change.flow]
@@ -353,12 +357,16 @@ class PlannerMemory:
         elif flow.log.skip(change.seq) or flow.log.remove_returned(change.seq):
             flow.rule.withdraw(change.flow)
 
-    def _lane_changed(self, change: LaneChanged) -> None:
-        lane = Lane(change.tenant, change.target)
-        for flow_id in self._lanes.get(lane, ()):
-            flow = self._flows[flow_id]
-            flow.opened = replace(flow.opened, lane_paused=change.paused)
-            flow.rule.pause_lane(lane, paused=change.paused)
+    def _ordered(self, change: Ordered) -> None:
+        """O(lanes known): a person's order is rare, and may be about any number of lanes."""
+        self._orders.hear(change)
+        for lane, flows in self._lanes.items():
+            if change.scope.covers(lane):
+                flow = self._flows[flows[0]]
+                flow.rule.pause_lane(lane, paused=self._orders.paused(lane))
+                self._set_limit(flow)
+                if change.reset:
+                    self._shapers.reset(lane)
 
     def _adopt(self, held: Held, now: Timestamp) -> None:
         flow, holder = self._flows[held.flow], (held.node, held.incarnation)

@@ -10,8 +10,10 @@ from typing import Protocol
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal
-from tenantry.lanes.model import Kind, Lane, Target
+from tenantry.lanes.model import Kind, Lane
+from tenantry.lanes.orders import Order, OrderRecord
 from tenantry.lanes.plain import Plain
+from tenantry.lanes.table import LaneFacts, LaneQuery
 from tenantry.queue.changes import ClaimPlan, LiveNode, Round, Standing
 from tenantry.queue.explain import Facts
 from tenantry.queue.model import (
@@ -88,8 +90,25 @@ class IntakeStore(Protocol):
 class OperatorStore(Protocol):
     """The operator's side: across tenants."""
 
-    async def set_paused(self, tenant: TenantId, target: Target, *, paused: bool) -> None:
-        """Pause or resume a lane. Submits are accepted up to the bound while it is paused."""
+    async def order(self, order: Order) -> OrderRecord:
+        """Put a person's order in force and write it into the log, all or nothing; the planner acts on it in
+        its next round. Ordering the same again changes who, when and why. An order on one lane makes the lane
+        known. While a lane is paused submits are accepted up to the bound."""
+        ...
+
+    async def orders(self, *, limit: int) -> list[OrderRecord]:
+        """The orders that stand, the newest first, at most ``limit``. Raises
+        :class:`~tenantry.kernel.errors.InvalidValue` for a limit that is not from 1 to 1,000."""
+        ...
+
+    async def order_log(self, *, limit: int, before: int | None = None) -> list[OrderRecord]:
+        """Every order that was ever given, the newest first, at most ``limit`` of those numbered below
+        ``before``. Raises as :meth:`orders`."""
+        ...
+
+    async def lanes(self, query: LaneQuery) -> list[LaneFacts]:
+        """The lanes that ``query`` asks for, in its order, read at one instant. Lanes without a job and
+        without an order of their own are among them, once they had either."""
         ...
 
     async def counts(self) -> Mapping[JobState, int]:

@@ -94,7 +94,7 @@ class Shapers:
     def open(self, lane: Lane, gate: Gate, settings: ShaperSettings, kept: object) -> None:
         """Shape ``lane`` from now on, or by other settings. ``kept``: its state as last kept, or None."""
         own, ceiling = settings.ceiling, self._ceilings.get(lane)
-        settings = replace(settings, ceiling=_lower(own, ceiling))
+        settings = replace(settings, ceiling=lower(own, ceiling))
         known = self._lanes.get(lane)
         if known is None:
             known = self._lanes[lane] = _Shaped(lane, gate, settings, own, kept)
@@ -165,17 +165,19 @@ class Shapers:
         shaped = self._lanes.get(lane)
         if shaped is not None:
             shaped.kept, shaped.state, shaped.heard, shaped.urgent = None, None, EMPTY, True
-            self._touched[lane] = shaped
+            self._touched[lane] = self._unkept[lane] = shaped  # what was learned must not come back
 
     def set_ceiling(self, lane: Lane, ceiling: int | None) -> None:
         """A person's limit for the lane, >= 1, or None; also of a lane that is yet to come."""
+        if self._ceilings.get(lane) == ceiling:
+            return
         if ceiling is None:
             self._ceilings.pop(lane, None)
         else:
             self._ceilings[lane] = ceiling
         shaped = self._lanes.get(lane)
         if shaped is not None:
-            shaped.settings = replace(shaped.settings, ceiling=_lower(shaped.own, ceiling))
+            shaped.settings = replace(shaped.settings, ceiling=lower(shaped.own, ceiling))
             self._touched[lane] = shaped
 
     def to_keep(self, now: Timestamp) -> dict[Lane, list[Plain]]:
@@ -252,7 +254,8 @@ def _read(kept: object, in_flight: int, now: Timestamp) -> ShaperState:
         return opened(now)  # what cannot be read is learned again: a lane that stood still would be worse
 
 
-def _lower(one: int | None, other: int | None) -> int | None:
+def lower(one: int | None, other: int | None) -> int | None:
+    """The lower of two limits, None for none. Pure."""
     return min((each for each in (one, other) if each is not None), default=None)
 
 

@@ -11,7 +11,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from tenantry.algorithms.circuit_breaker import BreakerState
 from tenantry.kernel.instant import Timestamp, as_datetime
+from tenantry.lanes.orders import LARGEST_CEILING, LONGEST_REASON, Action, OrderRecord
+from tenantry.lanes.table import LaneRow, LaneState
 from tenantry.queue.explain import Reason
 from tenantry.queue.model import Attempt, BulkSet, JobClass, JobState, JobView
 
@@ -152,6 +155,68 @@ class BulkProgress(Struct, frozen=True):
     created_at: datetime
 
 
+class Lane(Struct, frozen=True):
+    """One tenant's way to one target. Latencies in seconds, rates a second; null where it is not known."""
+
+    tenant: str
+    target: str
+    state: LaneState
+    reason: str
+    frees_at: datetime | None
+    limit: int | None
+    ceiling: int | None
+    in_flight: int
+    waiting: int
+    delayed: int
+    reference_latency: float | None
+    latency: float | None
+    breaker: BreakerState
+    rate: float | None
+    rate_limit: float | None
+
+
+class LaneList(Struct, frozen=True):
+    """`next_url`: where the table goes on, with the sort `name`; null at its end."""
+
+    lanes: list[Lane]
+    next_url: str | None
+
+
+class NewOrder(Struct, frozen=True, forbid_unknown_fields=True):
+    """An order. `tenant`, `target` or, for one lane, both."""
+
+    action: Annotated[str, _told("What to do with each of the lanes", enum=list(Action))]
+    reason: Annotated[
+        str, _told("One line: why. Tenants whose jobs it stops see it", minLength=1, maxLength=LONGEST_REASON)
+    ]
+    tenant: Annotated[str | None, _told("Only lanes of this tenant")] = None
+    target: Annotated[str | None, _told("Only lanes to this target")] = None
+    ceiling: Annotated[
+        int | None,
+        _told("With `ceiling`: the most in flight in each lane", minimum=1, maximum=LARGEST_CEILING),
+    ] = None
+
+
+class Order(Struct, frozen=True):
+    """An order as it was given. `by`: the name of the operator's key, or what the command line was told."""
+
+    number: int
+    action: Action
+    tenant: str | None
+    target: str | None
+    ceiling: int | None
+    reason: str
+    by: str
+    at: datetime
+
+
+class OrderList(Struct, frozen=True):
+    """The newest first. `next_url`: where the log goes on; null at its end, and for the orders that stand."""
+
+    orders: list[Order]
+    next_url: str | None
+
+
 class Health(Struct, frozen=True):
     """The process is there; for `ready` its store answers too."""
 
@@ -228,6 +293,42 @@ def bulk_out(bulk: BulkSet) -> BulkProgress:
 
 def reasons_out(reasons: Sequence[Reason]) -> list[WaitReason]:
     return [WaitReason(reason.waits_for.value, reason.detail, _moment(reason.until)) for reason in reasons]
+
+
+def lane_out(row: LaneRow) -> Lane:
+    """A lane as JSON shows it."""
+    return Lane(
+        tenant=row.lane.tenant,
+        target=row.lane.target,
+        state=row.state,
+        reason=row.reason,
+        frees_at=_moment(row.frees_at),
+        limit=row.limit,
+        ceiling=row.ceiling,
+        in_flight=row.in_flight,
+        waiting=row.waiting,
+        delayed=row.delayed,
+        reference_latency=row.reference,
+        latency=row.latency,
+        breaker=row.breaker,
+        rate=row.rate,
+        rate_limit=row.rate_limit,
+    )
+
+
+def order_out(record: OrderRecord) -> Order:
+    """An order as JSON shows it."""
+    order = record.order
+    return Order(
+        number=record.number,
+        action=order.action,
+        tenant=order.scope.tenant,
+        target=order.scope.target,
+        ceiling=order.ceiling,
+        reason=order.reason,
+        by=order.by,
+        at=as_datetime(record.at),
+    )
 
 
 def _attempt_out(attempt: Attempt) -> FailedAttempt:

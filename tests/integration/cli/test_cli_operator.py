@@ -1,71 +1,16 @@
 """The operator's commands on a database of its own."""
 
-import json
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from cli_commands import REGISTRY, Command, said
 
-from tenantry.cli import main as cli
 from tenantry.postgres.embedded import EmbeddedServer
 from tenantry.postgres.urls import DatabaseUrls
 
 pytestmark = pytest.mark.needs_postgres
-
-Command = Callable[..., str]
-
-REGISTRY = """
-[tiers.gold]
-weight = 3
-pool = "gold"
-
-[tenants]
-acme = "gold"
-
-[tenants.globex]
-tier = "free"
-targets.orders = { url = "https://example.com/orders", secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" }
-"""
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs a command in this process; what it printed. ``code``: how it must end."""
-
-    def run(*words: str, code: int = 0) -> str:
-        monkeypatch.setattr(sys, "argv", ["tenantry", *words])
-        found = 0
-        try:
-            cli.main()
-        except SystemExit as ended:
-            found = int(ended.code or 0)
-        shown = capsys.readouterr()
-        assert found == code, shown
-        return shown.out + shown.err
-
-    return run
-
-
-@pytest.fixture
-def on(command: Command, database_urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The same, on a fresh database with the registry above."""
-    monkeypatch.setenv("TENANTRY_DATABASE_URL", database_urls.admin)
-    return command
-
-
-@pytest.fixture
-def registered(on: Command, tmp_path: Path) -> Command:
-    file = tmp_path / "registry.toml"
-    file.write_text(REGISTRY)
-    on("tenants", "import", str(file), "--yes")
-    return on
-
-
-def said(text: str) -> Any:
-    return json.loads(text)
 
 
 def test_a_registry_is_shown_before_it_is_applied_and_not_without_a_yes(on: Command, tmp_path: Path) -> None:
@@ -134,14 +79,6 @@ def test_a_waiting_job_is_listed_explained_and_cancelled(registered: Command) ->
     assert "cancelled" in registered("jobs", "show", job, "-t", "acme")
     assert said(registered("jobs", "counts", "--json"))["cancelled"] == 1
     assert registered("jobs", "audit") == "The books add up.\n"
-
-
-def test_a_paused_lane_is_the_first_thing_that_explains_a_wait(registered: Command) -> None:
-    job = said(registered("submit", "handler:x", "-t", "acme", "--json"))["id"]
-    registered("jobs", "pause", "handler:x", "-t", "acme")
-    assert "paused" in registered("jobs", "explain", job, "-t", "acme")
-    registered("jobs", "resume", "handler:x", "-t", "acme")
-    assert "paused" not in registered("jobs", "explain", job, "-t", "acme")
 
 
 def test_one_key_is_one_job_and_another_body_under_it_is_refused(registered: Command) -> None:

@@ -146,7 +146,7 @@ class Slot(NamedTuple):
         """The command with a text in this place, and anything in the others that it must have."""
         others = [each for each in self.command.params if each.required and each is not self.parameter]
         return lambda text: [
-            *self.path, *(_word(each, "x") for each in others), _word(self.parameter, text)
+            *self.path, *(_word(each, "1") for each in others), _word(self.parameter, text)
         ]  # fmt: skip
 
 

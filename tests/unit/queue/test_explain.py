@@ -8,6 +8,7 @@ from tenantry.config.registry import Registry, parse_registry
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import HTTP, Kind, Target
+from tenantry.lanes.orders import Action, Order, OrderRecord, Scope
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.queue.explain import Facts, WaitsFor, explain, facts_of, headline, pool_of
 from tenantry.queue.model import JobState
@@ -23,7 +24,6 @@ FACTS = Facts(
     ahead_in_flow=0,
     flow_in_flight=0,
     ordered=False,
-    lane_paused=False,
     lane_in_flight=0,
     lane_limit=None,
     tenant_in_flight=0,
@@ -36,6 +36,11 @@ FACTS = Facts(
     cap=0.2,
     share=0.25,
 )
+
+
+LANE = Scope(FACTS.tenant, FACTS.target)
+PAUSE = OrderRecord(2, Order(Action.PAUSE, LANE, "target is being moved", "ada"), Timestamp(940.0))
+CEILING = OrderRecord(1, Order(Action.CEILING, LANE, "small machine", "bob", 2), Timestamp(0.0))
 
 
 def kinds(facts: Facts) -> list[WaitsFor]:
@@ -51,7 +56,7 @@ def test_a_tenant_at_its_cap_is_told_what_it_holds_and_of_what() -> None:
 
 
 def test_a_delayed_job_waits_for_its_time_alone() -> None:
-    facts = replace(FACTS, state=JobState.DELAYED, due_at=Timestamp(1_090.0), lane_paused=True)
+    facts = replace(FACTS, state=JobState.DELAYED, due_at=Timestamp(1_090.0), orders=(PAUSE,))
     (reason,) = explain(facts)
     assert (reason.waits_for, reason.until) == (WaitsFor.DELAY, 1_090.0)
     assert reason.detail == "It waits for the delay it was submitted with, due in 1 min 30 s."
@@ -65,7 +70,7 @@ def test_a_job_between_attempts_says_how_many_there_were() -> None:
 def test_reasons_come_most_decisive_first() -> None:
     everything = replace(
         FACTS,
-        lane_paused=True,
+        orders=(PAUSE, CEILING),
         planner_live=False,
         pool_slots_of_kind=0,
         ordered=True,
@@ -76,8 +81,52 @@ def test_reasons_come_most_decisive_first() -> None:
         ahead_in_flow=7,
     )
     decisive = [WaitsFor.LANE_PAUSED, WaitsFor.PLANNER, WaitsFor.NO_SLOT, WaitsFor.ORDER]
-    assert kinds(everything) == [*decisive, WaitsFor.LANE_LIMIT, WaitsFor.CAP, WaitsFor.SHARE]
+    assert kinds(everything) == [
+        *decisive,
+        WaitsFor.CEILING,
+        WaitsFor.LANE_LIMIT,
+        WaitsFor.CAP,
+        WaitsFor.SHARE,
+    ]
     assert headline(everything) == explain(everything)[0].detail
+
+
+def test_a_paused_lane_says_who_paused_it_when_and_why() -> None:
+    facts = replace(FACTS, orders=(PAUSE,))
+    assert explain(facts)[0].detail == (
+        "Its lane is paused by ada since 1970-01-01 00:15:40Z: target is being moved. "
+        "Nothing in it starts until a person resumes it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("scope", "words"),
+    [
+        (Scope(target=FACTS.target), "Every lane to its target is paused by ada"),
+        (Scope(FACTS.tenant), "Every lane of its tenant is paused by ada"),
+    ],
+    ids=str,
+)
+def test_a_pause_says_how_much_it_stops(scope: Scope, words: str) -> None:
+    pause = replace(PAUSE, order=replace(PAUSE.order, scope=scope))
+    assert explain(replace(FACTS, orders=(pause,)))[0].detail.startswith(words)
+
+
+def test_each_pause_over_a_lane_is_named_since_each_must_be_ended() -> None:
+    wide = replace(PAUSE, order=replace(PAUSE.order, scope=Scope(FACTS.tenant), by="eve"))
+    (reason, *_) = explain(replace(FACTS, orders=(PAUSE, wide)))
+    assert "by ada" in reason.detail
+    assert "by eve" in reason.detail
+
+
+@pytest.mark.parametrize(("in_flight", "waits"), [(1, False), (2, True), (3, True)])
+def test_a_ceiling_is_a_reason_once_the_lane_has_reached_it(in_flight: int, waits: bool) -> None:
+    wide = replace(CEILING, order=replace(CEILING.order, scope=Scope(target=FACTS.target), ceiling=9))
+    reasons = explain(replace(FACTS, orders=(wide, CEILING), lane_in_flight=in_flight))
+    found = [each.detail for each in reasons if each.waits_for is WaitsFor.CEILING]
+    assert bool(found) is waits
+    if found:
+        assert found[0].endswith("its ceiling is 2, set by bob since 1970-01-01 00:00:00Z: small machine.")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.lanes.model import HTTP, Kind, Target
+from tenantry.lanes.orders import Scope
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.queue.changes import (
     Change,
@@ -18,6 +19,7 @@ from tenantry.queue.changes import (
     FlowOpened,
     Left,
     LiveNode,
+    Ordered,
     Standing,
     Submitted,
     Withdrawn,
@@ -90,8 +92,47 @@ def test_the_age_to_scale_on_is_that_of_the_oldest_job_with_and_without_any_work
     assert backlog.oldest_in_quota_for == 60.0
 
 
+@pytest.mark.parametrize("scope", [Scope(ACME, HOOK), Scope(target=HOOK), Scope(ACME)], ids=str)
+def test_an_order_holds_for_lanes_that_come_later_and_ends_when_it_is_lifted(scope: Scope) -> None:
+    memory = told(memory_of(), Ordered(scope, paused=True), FLOW, Submitted(FLOW.flow, Seq(1), 3))
+    assert started(memory, NOW) == []
+    told(memory, Ordered(scope, ceiling=2))
+    assert started(memory, NOW) == [1, 2]
+    told(memory, Ordered(scope))
+    assert started(memory, NOW) == [3]
+
+
+def test_the_narrower_and_the_wider_pause_must_both_end() -> None:
+    memory = told(memory_of(), FLOW, Submitted(FLOW.flow, Seq(1), 1))
+    told(memory, Ordered(Scope(ACME), paused=True), Ordered(Scope(ACME, HOOK), paused=True))
+    told(memory, Ordered(Scope(ACME)))
+    assert started(memory, NOW) == []
+    told(memory, Ordered(Scope(ACME, HOOK)))
+    assert started(memory, NOW) == [1]
+
+
+def test_the_lowest_ceiling_over_a_lane_holds() -> None:
+    memory = told(memory_of(slots=9), FLOW, Submitted(FLOW.flow, Seq(1), 9))
+    told(memory, Ordered(Scope(target=HOOK), ceiling=5), Ordered(Scope(ACME, HOOK), ceiling=3))
+    assert started(memory, NOW) == [1, 2, 3]
+    told(memory, Ordered(Scope(ACME, HOOK), ceiling=7))
+    assert started(memory, NOW) == [4, 5]
+
+
+def test_a_ceiling_of_a_target_bounds_each_lane_to_it_and_no_other() -> None:
+    other = replace(FLOW, flow=FlowId(2), tenant=TenantId("globex"))
+    elsewhere = replace(FLOW, flow=FlowId(3), target=Target("https://hooks.example.com/b"))
+    memory = told(memory_of(slots=9), Ordered(Scope(target=HOOK), ceiling=1))
+    for flow in (FLOW, other, elsewhere):
+        told(memory, flow, Submitted(flow.flow, Seq(1), 2))
+    claims = memory.plan(NOW).claims
+    assert sorted(flow for claim in claims for flow in claim.flows) == [1, 2, 3, 3]
+
+
 def test_a_paused_lane_is_no_reason_to_scale() -> None:
-    memory = told(memory_of(nodes=0), replace(FLOW, lane_paused=True), Submitted(FLOW.flow, Seq(1), 2))
+    memory = told(
+        memory_of(nodes=0), FLOW, Ordered(Scope(ACME, HOOK), paused=True), Submitted(FLOW.flow, Seq(1), 2)
+    )
     (backlog,) = memory.backlogs(Timestamp(NOW + 60))
     assert backlog.oldest_in_quota_for == 0.0
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from tenantry.kernel.errors import PlaceLost
+from tenantry.lanes.orders import Action, Scope
 from tenantry.queue.changes import (
     ClaimPlan,
     Deferred,
     FlowOpened,
-    LaneChanged,
     Left,
     NodesChanged,
+    Ordered,
     Submitted,
     Withdrawn,
 )
@@ -142,17 +143,26 @@ class PlannerConformance:
         assert isinstance(change, Withdrawn)
         assert change.seq == 1
 
-    async def test_a_paused_lane_is_told_and_known_after_a_rebuild(self, world: World) -> None:
+    @pytest.mark.parametrize("scope", [Scope(ACME, HOOK), Scope(target=HOOK), Scope(ACME)], ids=str)
+    async def test_an_order_is_told_and_known_after_a_rebuild(self, world: World, scope: Scope) -> None:
         await world.submit(job())
         await world.hand.begin()
-        await world.operator.set_paused(ACME, HOOK, paused=True)
-        told = [change for change in await world.hand.listen() if isinstance(change, LaneChanged)]
-        assert told == [LaneChanged(ACME, HOOK, paused=True)]
-        (flow,) = (await world.hand.rebuild()).flows
-        assert flow.opened.lane_paused
-        await world.operator.set_paused(ACME, HOOK, paused=False)
-        (flow,) = (await world.hand.rebuild()).flows
-        assert not flow.opened.lane_paused
+        await world.order(Action.PAUSE, scope.tenant, scope.target)
+        await world.order(Action.CEILING, scope.tenant, scope.target, 3)
+        told = [change for change in await world.hand.listen() if isinstance(change, Ordered)]
+        assert told[-1] == Ordered(scope, paused=True, ceiling=3)
+        assert (await world.hand.rebuild()).orders == (Ordered(scope, paused=True, ceiling=3),)
+        await world.order(Action.RESUME, scope.tenant, scope.target)
+        await world.order(Action.LIFT, scope.tenant, scope.target)
+        assert Ordered(scope) in await world.hand.listen()
+        assert (await world.hand.rebuild()).orders == ()
+
+    async def test_a_reset_is_told_once_and_what_stands_with_it(self, world: World) -> None:
+        await world.order(Action.CEILING, None, HOOK, 2)
+        await world.hand.begin()
+        await world.order(Action.RESET, None, HOOK)
+        assert await world.hand.listen() == (Ordered(Scope(target=HOOK), ceiling=2, reset=True),)
+        assert (await world.hand.rebuild()).orders == (Ordered(Scope(target=HOOK), ceiling=2),)
 
     async def test_nodes_that_join_drain_and_leave_are_told(self, world: World) -> None:
         await world.hand.begin()

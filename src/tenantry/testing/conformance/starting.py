@@ -34,7 +34,7 @@ class StartingConformance:
             kinds = data.draw(st.sampled_from([(HTTP,), (MAIL,), (HTTP, MAIL)]))
             await queue.node(f"n{number}", slots=data.draw(st.integers(1, 4)), kinds=kinds)
         paused = Lane(A, HOOK)
-        await queue.world.operator.set_paused(A, HOOK, paused=True)
+        await queue.world.pause(A)
         for each in data.draw(st.lists(st.sampled_from([A, B, C]), min_size=1, max_size=6)):
             target = data.draw(st.sampled_from([HOOK, OTHER_HOOK, Target(MAIL)]))
             await queue.submit(each, jobs(data.draw(st.integers(1, 8)), target=target))
@@ -118,12 +118,12 @@ class StartingConformance:
     ) -> None:
         queue = await opened(equals(A, B))
         await queue.node(slots=4)
-        await queue.world.operator.set_paused(A, HOOK, paused=True)
+        await queue.world.pause(A)
         await queue.submit(A, jobs(500))
         await queue.submit(B, jobs(200))
         await queue.run(10.0)
         assert (queue.used(A), queue.used(B)) == (0.0, 40.0)
-        await queue.world.operator.set_paused(A, HOOK, paused=False)
+        await queue.world.resume(A)
         resumed = queue.at
         await queue.run(20.0)
         assert queue.used(A, since=resumed) == pytest.approx(40.0, abs=4.5), "no credit for the time blocked"

@@ -13,6 +13,7 @@ from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal
 from tenantry.lanes.model import HTTP, Target
+from tenantry.lanes.orders import Action, Order, OrderRecord, Scope
 from tenantry.queue.changes import (
     Change,
     ClaimPlan,
@@ -290,6 +291,18 @@ class World:
 
     async def settle(self, node: Node, jobs: Sequence[ClaimedJob], ending: Ending) -> int:
         return await self.worker.settle(node, [settlement(job, ending) for job in jobs])
+
+    async def pause(self, tenant: TenantId | None = ACME, target: Target | None = HOOK) -> OrderRecord:
+        return await self.order(Action.PAUSE, tenant, target)
+
+    async def resume(self, tenant: TenantId | None = ACME, target: Target | None = HOOK) -> OrderRecord:
+        return await self.order(Action.RESUME, tenant, target)
+
+    async def order(
+        self, action: Action, tenant: TenantId | None, target: Target | None, ceiling: int | None = None
+    ) -> OrderRecord:
+        """An order of Ada's."""
+        return await self.operator.order(Order(action, Scope(tenant, target), "maintenance", "ada", ceiling))
 
     async def room(self) -> None:
         """Let a planner's round fold in what has ended: until then a bound may count it still."""

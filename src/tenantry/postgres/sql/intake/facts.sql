@@ -6,7 +6,7 @@ WITH held AS (
     SELECT coalesce(sum(cardinality(c.seqs)), 0) AS n FROM tenantry.claims c JOIN tenantry.nodes n USING (node_id)
      WHERE n.pool = $3
 ), mine AS (
-    SELECT j.flow_id, j.seq, f.lane_id, f.head, f.bucket, l.target, l.paused, d.due_at, d.attempts
+    SELECT j.flow_id, j.seq, f.lane_id, f.head, f.bucket, l.target, d.due_at, d.attempts
       FROM tenantry.jobs j
       JOIN tenantry.flows f USING (flow_id)
       JOIN tenantry.lanes l USING (lane_id)
@@ -28,7 +28,7 @@ WITH held AS (
       FROM tenantry.flows f JOIN tenantry.tails t USING (flow_id)
       LEFT JOIN held h USING (flow_id) LEFT JOIN later l USING (flow_id) LEFT JOIN gone g USING (flow_id)
 )
-SELECT clock_timestamp() AS moment, m.target, m.due_at, m.bucket, m.paused,
+SELECT clock_timestamp() AS moment, m.target, m.due_at, m.bucket, tenantry.orders_over($1, m.target) AS orders,
        CASE WHEN m.due_at > clock_timestamp() THEN 'delayed'
             WHEN m.due_at IS NOT NULL OR m.seq >= m.head THEN 'waiting' ELSE 'running' END AS state,
        (SELECT count(*) FROM tenantry.attempts a WHERE a.job_id = $2) AS attempts,

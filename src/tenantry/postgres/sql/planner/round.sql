@@ -50,7 +50,7 @@ WITH place AS MATERIALIZED (
 ), woken AS (
     SELECT pg_notify('tenantry_claims', $15) FROM place WHERE $15 <> ''
 )
-SELECT clock_timestamp() AS moment, h.change_id, h.kind, h.flow_id, h.lane_id, h.first_seq, h.count, h.cost, h.flow_ids, h.seqs,
+SELECT clock_timestamp() AS moment, h.change_id, h.kind, h.flow_id, h.order_id, h.first_seq, h.count, h.cost, h.flow_ids, h.seqs,
        h.reported, h.due_at, h.attempts, h.first, h.summaries
   FROM place LEFT JOIN heard h ON true LEFT JOIN woken ON true
  ORDER BY h.change_id

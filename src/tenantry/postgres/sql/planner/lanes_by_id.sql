@@ -1,1 +1,0 @@
-SELECT tenant_id, target, paused FROM tenantry.lanes WHERE lane_id = ANY ($1::bigint[])
