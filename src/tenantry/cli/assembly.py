@@ -29,6 +29,7 @@ from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
 from tenantry.postgres.intake_store import PostgresIntakeStore
 from tenantry.postgres.migrate import migrate, pending
+from tenantry.postgres.operator_keys import PostgresOperatorKeys
 from tenantry.postgres.operator_store import PostgresFeederStore, PostgresOperatorStore
 from tenantry.postgres.planner_store import PostgresPlannerStore
 from tenantry.postgres.urls import DatabaseUrls
@@ -43,9 +44,9 @@ from tenantry.telemetry.prometheus import Metrics
 from tenantry.telemetry.sinks import fan_out
 from tenantry.web.api import create_api
 from tenantry.web.health import ReadinessCheck
-from tenantry.web.operator import OperatorServices, create_operator_app
+from tenantry.web.operator import create_operator_app
 from tenantry.web.server import HttpServer
-from tenantry.web.services import ApiServices
+from tenantry.web.services import ApiServices, OperatorServices, OrderServices
 
 _LEAVING: Seconds = 10.0
 """What a drained worker may take to give back, settle and leave, beyond its grace."""
@@ -220,8 +221,14 @@ async def _start_serving(stack: AsyncExitStack, node: Node) -> None:
     )
     ready = ReadinessCheck(services)
     if settings.metrics is not None:
+        keys = PostgresOperatorKeys(node.database)
         telling = OperatorServices(
-            node.metrics.exposition, ready, node.events, around.clock, around.randomness
+            node.metrics.exposition,
+            ready,
+            node.events,
+            around.clock,
+            around.randomness,
+            OrderServices(node.operator, node.directory, keys),
         )
         server = HttpServer(
             create_operator_app(telling), host=settings.metrics.host, port=settings.metrics.port

@@ -41,6 +41,7 @@ COMMANDS: dict[str, Entry] = {
     "jobs": Entry("tenantry.cli.jobs", "Look at jobs: list, show, explain, cancel, count, audit."),
     "lanes": Entry("tenantry.cli.lanes", "The live table of lanes; pause, resume, ceilings, resets."),
     "tenants": Entry("tenantry.cli.tenants", "The registry of tenants and tiers, and the tenants' API keys."),
+    "operators": Entry("tenantry.cli.operators", "Operators' keys for the API of lanes and orders."),
     "partition": Entry("tenantry.cli.partition", "Which partition a tenant's events go to, and what moves."),
     "limits": Entry("tenantry.cli.limits", "How much each tenant may ask for: show, try, watch, reconcile."),
     "simulate": Entry("tenantry.cli.simulate", "The scheduler and the shapers in virtual time, with plots."),

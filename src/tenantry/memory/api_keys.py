@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tenantry.config.api_keys import NewApiKey, make_api_key
-from tenantry.config.keys_port import StoredKey
+from tenantry.config.keys_port import StoredKey, StoredOperatorKey
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.randomness import Randomness
 from tenantry.kernel.tenant import TenantId
@@ -32,4 +32,24 @@ class MemoryApiKeys:
         return True
 
     async def find(self, key_id: str) -> StoredKey | None:
+        return self._keys.get(key_id)
+
+
+class MemoryOperatorKeys:
+    """Implements :class:`~tenantry.config.keys_port.OperatorKeys`. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, StoredOperatorKey] = {}
+
+    def issue(self, name: str, randomness: Randomness, *, expires_at: Timestamp | None = None) -> NewApiKey:
+        """A new key of the operator ``name``. Its text is in the answer and nowhere else."""
+        made = make_api_key(randomness)
+        self._keys[made.key_id] = StoredOperatorKey(name, made.secret_hash, expires_at)
+        return made
+
+    def revoke(self, key_id: str) -> None:
+        """Refuse the key from now on."""
+        self._keys[key_id] = replace(self._keys[key_id], revoked=True)
+
+    async def find(self, key_id: str) -> StoredOperatorKey | None:
         return self._keys.get(key_id)

@@ -5,6 +5,7 @@ On the engine's login, so that it shows what a node can see; nothing here needs 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tenantry.kernel.instant import Timestamp, as_timestamp
 from tenantry.kernel.tenant import TenantId
@@ -89,6 +90,17 @@ class KeyRecord:
     revoked_at: Timestamp | None
 
 
+def key_record(row: Any) -> KeyRecord:
+    """One row of keys: a mapping by column."""
+    return KeyRecord(
+        key_id=row["key_id"],
+        note=row["note"],
+        created_at=as_timestamp(row["created_at"]),
+        expires_at=None if row["expires_at"] is None else as_timestamp(row["expires_at"]),
+        revoked_at=None if row["revoked_at"] is None else as_timestamp(row["revoked_at"]),
+    )
+
+
 class Inspection:
     """All raise :class:`~tenantry.kernel.errors.StoreUnavailable`. Safe for many tasks of one event loop."""
 
@@ -135,13 +147,4 @@ class Inspection:
         """The tenant's API keys, the newest first."""
         with translated("listing API keys"):
             rows = await self._pool.fetch(statement("inspection/keys"), tenant)
-        return [
-            KeyRecord(
-                key_id=row["key_id"],
-                note=row["note"],
-                created_at=as_timestamp(row["created_at"]),
-                expires_at=None if row["expires_at"] is None else as_timestamp(row["expires_at"]),
-                revoked_at=None if row["revoked_at"] is None else as_timestamp(row["revoked_at"]),
-            )
-            for row in rows
-        ]
+        return [key_record(row) for row in rows]

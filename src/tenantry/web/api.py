@@ -1,6 +1,7 @@
 """The tenants' application: what is reached where, and who may reach it."""
 
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from importlib.metadata import version
 
@@ -12,15 +13,13 @@ from tenantry.telemetry.http_events import CredentialRefused
 from tenantry.web import openapi
 from tenantry.web.authenticator import Authenticator, Rejected
 from tenantry.web.calls import Answer, Call
-from tenantry.web.credentials import Missing, Unusable, credential_of, query_holds_credential, tenant_hints
+from tenantry.web.credentials import tenant_hints
+from tenantry.web.doors import shown, unauthenticated, without_query_credential
 from tenantry.web.exchange import NO_ROUTE, Exchange, Methods, Resource, Step, live
 from tenantry.web.health import ReadinessCheck, readiness_step
-from tenantry.web.operations import OPERATIONS, Handler
-from tenantry.web.problems import Refused, refused, refused_with
+from tenantry.web.operations import OPERATIONS, TENANT_SURFACE
+from tenantry.web.problems import refused
 from tenantry.web.services import ApiServices
-
-_CHALLENGE = {"www-authenticate": 'Bearer realm="tenantry"'}
-_WAYS = "as Authorization: Bearer KEY or as X-API-Key: KEY"
 
 
 def create_api(services: ApiServices, ready: ReadinessCheck | None = None) -> ASGIApp:
@@ -51,45 +50,24 @@ class _Api:
         return [Route(path, self._serving(path, methods)) for path, methods in paths.items()]
 
     def _serving(self, route: str, methods: Methods) -> ASGIApp:
-        checked: Methods = {method: self._without_query_credential(step) for method, step in methods.items()}
+        events = self._services.events
+        checked: Methods = {
+            method: without_query_credential(step, events) for method, step in methods.items()
+        }
         return Resource(route, checked, self._services)
 
-    def _without_query_credential(self, step: Step) -> Step:
-        async def checked(exchange: Exchange) -> Answer:
-            if query_holds_credential(exchange.scope["query_string"]):
-                self._services.events(CredentialRefused("in_query"))
-                detail = f"URLs end in logs: send the key {_WAYS}, and replace the one in the URL."
-                raise refused("credential-in-query", detail)
-            return await step(exchange)
-
-        return checked
-
-    def _for_tenants(self, handler: Handler) -> Step:
+    def _for_tenants(self, handler: Callable[[Call], Awaitable[Answer]]) -> Step:
         async def authenticated(exchange: Exchange) -> Answer:
-            text = self._shown(exchange.scope)
+            text = shown(exchange.scope, self._services.events)
             verdict = await self._authenticator.verify(text)
             if isinstance(verdict, Rejected):
-                raise self._unauthenticated(verdict.reason, "The API key is not known, or no longer valid.")
+                detail = "The API key is not known, or no longer valid."
+                raise unauthenticated(verdict.reason, detail, self._services.events)
             exchange.tenant = verdict.tenant
             self._check_hints(exchange.scope, verdict.tenant)
             return await handler(Call(self._services, exchange.scope, exchange.receive, verdict.tenant))
 
         return authenticated
-
-    def _shown(self, scope: Scope) -> str:
-        credential = credential_of(scope["headers"])
-        if isinstance(credential, Missing):
-            raise self._unauthenticated("missing", f"Send an API key {_WAYS}.")
-        if not isinstance(credential, Unusable):
-            return credential.text
-        if credential.reason == "malformed":
-            raise self._unauthenticated("malformed", credential.detail)
-        self._services.events(CredentialRefused(credential.reason))
-        raise refused("credential-ambiguous", credential.detail)
-
-    def _unauthenticated(self, reason: str, detail: str) -> Refused:
-        self._services.events(CredentialRefused(reason))
-        return refused_with("unauthenticated", detail, _CHALLENGE)
 
     def _check_hints(self, scope: Scope, tenant: str) -> None:
         if any(hint != tenant for hint in tenant_hints(scope["headers"])):
@@ -105,4 +83,4 @@ async def _openapi(exchange: Exchange) -> Answer:
 @lru_cache(maxsize=1)
 def openapi_document() -> bytes:
     """The OpenAPI document as it is served."""
-    return msgspec.json.encode(openapi.document(version("tenantry")))
+    return msgspec.json.encode(openapi.document(version("tenantry"), TENANT_SURFACE))

@@ -9,13 +9,16 @@ while instead of on each request, and a revocation acts within those seconds.
 import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tenantry.config.api_keys import ApiKey, matches, parse_api_key
-from tenantry.config.keys_port import ApiKeys, StoredKey
+from tenantry.config.keys_port import ApiKeys, StoredKey, StoredOperatorKey
 from tenantry.kernel.clock import Clock
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Instant, Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
+
+K = TypeVar("K", StoredKey, StoredOperatorKey)
 
 NOBODY = StoredKey(TenantId("nobody"), bytes(32), revoked=True)
 """Stands in for a key that does not exist, so that the same work is done. No secret hashes to zeros."""
@@ -87,9 +90,15 @@ class Authenticator:
 
 def judge(presented: ApiKey, stored: StoredKey | None, now: Timestamp) -> Verified | Rejected:
     """Whether ``presented`` proves the tenant of ``stored``. Pure, and the same work for every outcome."""
+    found = proven(presented, stored, now)
+    return found if isinstance(found, Rejected) else Verified(found.tenant)
+
+
+def proven(presented: ApiKey, stored: K | None, now: Timestamp) -> K | Rejected:
+    """``stored``, if ``presented`` is that key and may be used. Pure, and the same work for every outcome."""
     fits = matches(presented, (stored or NOBODY).secret_hash)
     if stored is None or not fits:
         return Rejected("unknown")
     if stored.usable_at(now):
-        return Verified(stored.tenant)
+        return stored
     return Rejected("revoked" if stored.revoked else "expired")

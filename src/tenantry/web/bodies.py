@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection
 from starlette.requests import ClientDisconnect
 
 from tenantry.kernel.instant import Seconds
-from tenantry.web.calls import JSON, Call
+from tenantry.web.calls import JSON, AnyCall
 from tenantry.web.problems import Refused, refused, refused_with
 
 NDJSON = "application/x-ndjson"
@@ -17,7 +17,7 @@ SLOWEST = 16_384
 """Bytes a second: who sends at least this is given time, beyond the first ``read_for`` seconds."""
 
 
-def media_type(call: Call, accepted: Collection[str] = (JSON,)) -> str:
+def media_type(call: AnyCall, accepted: Collection[str] = (JSON,)) -> str:
     """The type of the body, one of ``accepted``, without parameters. Raises :class:`Refused` (415, 400)."""
     _check_encoding(call)
     values = call.header(b"content-type")
@@ -30,13 +30,13 @@ def media_type(call: Call, accepted: Collection[str] = (JSON,)) -> str:
     raise _unsupported(f"The Content-Type must be {' or '.join(accepted)}, in UTF-8.", accepted)
 
 
-async def read(call: Call, limit: int) -> bytes:
+async def read(call: AnyCall, limit: int) -> bytes:
     """The whole body, at most ``limit`` bytes. Raises :class:`Refused`: 413 as soon as it is known to be
     longer, 408 when it does not arrive in time."""
     return b"".join([chunk async for chunk in chunks(call, limit)])
 
 
-async def chunks(call: Call, limit: int) -> AsyncIterator[bytes]:
+async def chunks(call: AnyCall, limit: int) -> AsyncIterator[bytes]:
     """The body as it arrives, at most ``limit`` bytes in all. Raises as :func:`read`."""
     _check_announced(call, limit)
     began, total, more = call.services.clock.monotonic(), 0, True
@@ -49,7 +49,7 @@ async def chunks(call: Call, limit: int) -> AsyncIterator[bytes]:
         yield chunk
 
 
-async def _within(call: Call, remaining: Seconds) -> tuple[bytes, bool]:
+async def _within(call: AnyCall, remaining: Seconds) -> tuple[bytes, bool]:
     try:
         async with asyncio.timeout(remaining):
             return await _next(call)
@@ -57,14 +57,14 @@ async def _within(call: Call, remaining: Seconds) -> tuple[bytes, bool]:
         raise refused_with("request-timeout", "The body did not arrive in time.", CLOSE) from None
 
 
-async def _next(call: Call) -> tuple[bytes, bool]:
+async def _next(call: AnyCall) -> tuple[bytes, bool]:
     message = await call.receive()
     if message["type"] == "http.disconnect":
         raise ClientDisconnect
     return message.get("body", b""), message.get("more_body", False)
 
 
-def _check_announced(call: Call, limit: int) -> None:
+def _check_announced(call: AnyCall, limit: int) -> None:
     """Refuse by the announced length, before a byte is read (and before ``100 Continue`` is sent)."""
     lengths = set(call.header(b"content-length"))
     if len(lengths) > 1 or any(not length.isdigit() for length in lengths):
@@ -78,7 +78,7 @@ def _too_large(limit: int) -> Refused:
     return refused_with("body-too-large", detail, CLOSE, limit=limit)
 
 
-def _check_encoding(call: Call) -> None:
+def _check_encoding(call: AnyCall) -> None:
     encodings = [value.strip().lower() for value in call.header(b"content-encoding")]
     if any(encoding not in (b"", b"identity") for encoding in encodings):
         raise _unsupported("Send the body without Content-Encoding: it is not decompressed.", ())
@@ -89,7 +89,7 @@ def _unsupported(detail: str, accepted: Collection[str]) -> Refused:
     return refused_with("unsupported-media-type", detail, headers)
 
 
-def nothing_expected(call: Call) -> None:
+def nothing_expected(call: AnyCall) -> None:
     """For a method that takes no body. Raises :class:`Refused` (400) when one was announced."""
     announced = [length for length in call.header(b"content-length") if length.strip(b"0")]
     if announced or call.header(b"transfer-encoding"):

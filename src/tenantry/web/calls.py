@@ -9,21 +9,19 @@ from starlette.types import Receive, Scope
 
 from tenantry.kernel.tenant import TenantId
 from tenantry.web.problems import MEDIA_TYPE, Problem
-from tenantry.web.services import ApiServices
+from tenantry.web.services import ApiServices, OperatorServices, OrderServices
 
 JSON: Final = "application/json"
 
 _encoder = msgspec.json.Encoder()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """An authenticated request. ``tenant``: whom the credential proves."""
+class _Request:
+    """What can be read of any request."""
 
-    services: ApiServices
+    __slots__ = ()
+
     scope: Scope
-    receive: Receive
-    tenant: TenantId
 
     def header(self, name: bytes) -> list[bytes]:
         """Every value of a header; ``name`` in lower case."""
@@ -32,6 +30,30 @@ class Call:
     def path_value(self, name: str) -> str:
         """A part of the path, decoded."""
         return str(self.scope["path_params"][name])
+
+
+@dataclass(frozen=True, slots=True)
+class Call(_Request):
+    """An authenticated request. ``tenant``: whom the credential proves."""
+
+    services: ApiServices
+    scope: Scope
+    receive: Receive
+    tenant: TenantId
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCall(_Request):
+    """A request of an operator. ``by``: who, as the key's name says. ``orders``: what its work is done on."""
+
+    services: OperatorServices
+    scope: Scope
+    receive: Receive
+    by: str
+    orders: OrderServices
+
+
+AnyCall = Call | OperatorCall
 
 
 @dataclass(frozen=True, slots=True)

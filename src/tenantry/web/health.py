@@ -7,7 +7,7 @@ from tenantry.kernel.instant import Instant
 from tenantry.web.calls import Answer
 from tenantry.web.exchange import Exchange, Step
 from tenantry.web.problems import refused_with, retry_headers
-from tenantry.web.services import ApiServices
+from tenantry.web.services import Answers, ApiServices
 from tenantry.web.wire import Health
 
 
@@ -38,7 +38,7 @@ class ReadinessCheck:
         return True
 
 
-def readiness_step(check: ReadinessCheck) -> Step:
+def readiness_step(check: Answers) -> Step:
     """200 when ``check`` says yes, else 503."""
 
     async def ready(exchange: Exchange) -> Answer:

@@ -6,28 +6,28 @@ from typing import Any
 import msgspec
 
 from tenantry.web import problems, wire
-from tenantry.web.operations import ALWAYS, OPERATIONS, Operation, Parameter
+from tenantry.web.surface import Operation, Parameter, Surface
 
 RETRIED = (429, 503)
 _REF = "#/components/schemas/{name}"
 _OPEN: dict[str, Any] = {"security": []}
 
 
-def document(version: str) -> dict[str, Any]:
-    """The whole document; ``version`` is the product's."""
-    schemas, components = _schemas()
+def document(version: str, surface: Surface[Any]) -> dict[str, Any]:
+    """The whole document of one application; ``version`` is the product's."""
+    schemas, components = _schemas(surface)
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "Tenantry",
+            "title": surface.title,
             "version": version,
-            "summary": "Submit jobs; each tenant gets its fair share",
+            "summary": surface.summary,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "servers": [{"url": "/"}],
         "security": [{"bearer": []}, {"key": []}],
-        "paths": _paths(schemas),
+        "paths": _paths(surface, schemas),
         "components": {"schemas": components, "securitySchemes": _SECURITY, "responses": _responses()},
     }
 
@@ -38,30 +38,45 @@ _SECURITY = {
 }
 
 
-def _records() -> tuple[type, ...]:
-    bodies = [record for operation in OPERATIONS for record in operation.body.values()]
-    answers = [operation.answer for operation in OPERATIONS]
+def _records(surface: Surface[Any]) -> tuple[type, ...]:
+    bodies = [record for operation in surface.operations for record in operation.body.values()]
+    answers = [operation.answer for operation in surface.operations]
     return tuple(dict.fromkeys([*bodies, *answers, wire.Health, wire.Problem]))
 
 
-def _schemas() -> tuple[dict[type, Any], dict[str, Any]]:
-    records = _records()
+def _schemas(surface: Surface[Any]) -> tuple[dict[type, Any], dict[str, Any]]:
+    records = _records(surface)
     found, components = msgspec.json.schema_components(records, ref_template=_REF)
-    components["NewJobs"]["properties"]["jobs"] = {
-        "type": "array",
-        "minItems": 1,
-        "items": {"$ref": _REF.format(name="NewJob")},
-    }
-    components["NewJob"]["oneOf"] = [{"required": ["payload"]}, {"required": ["payload_base64"]}]
+    for name, refine in _REFINED.items():
+        if name in components:
+            refine(components[name])
     return dict(zip(records, found, strict=True)), components
 
 
-def _paths(schemas: dict[type, Any]) -> dict[str, Any]:
+def _refine_jobs(schema: dict[str, Any]) -> None:
+    rows = {"type": "array", "minItems": 1, "items": {"$ref": _REF.format(name="NewJob")}}
+    schema["properties"]["jobs"] = rows
+
+
+def _refine_job(schema: dict[str, Any]) -> None:
+    schema["oneOf"] = [{"required": ["payload"]}, {"required": ["payload_base64"]}]
+
+
+def _refine_order(schema: dict[str, Any]) -> None:
+    schema["anyOf"] = [{"required": ["tenant"]}, {"required": ["target"]}]
+
+
+_REFINED = {"NewJobs": _refine_jobs, "NewJob": _refine_job, "NewOrder": _refine_order}
+"""What the records cannot say of themselves."""
+
+
+def _paths(surface: Surface[Any], schemas: dict[type, Any]) -> dict[str, Any]:
     paths: dict[str, Any] = defaultdict(dict)
-    for operation in OPERATIONS:
-        paths[operation.path][operation.method.lower()] = _operation(operation, schemas)
-    paths["/v1/health"]["get"] = _health("live", "The process is there", schemas, ("internal-fault",))
-    paths["/v1/health/ready"]["get"] = _health("ready", "Its store answers", schemas, ("store-unavailable",))
+    for operation in surface.operations:
+        paths[operation.path][operation.method.lower()] = _operation(operation, surface.always, schemas)
+    live, ready = surface.health
+    paths[live]["get"] = _health("live", "The process is there", schemas, ("internal-fault",))
+    paths[ready]["get"] = _health("ready", "Its store answers", schemas, ("store-unavailable",))
     paths["/v1/openapi.json"]["get"] = {
         **_OPEN,
         "operationId": "openapi",
@@ -81,7 +96,9 @@ def _health(name: str, summary: str, schemas: dict[type, Any], kinds: tuple[str,
     }
 
 
-def _operation(operation: Operation, schemas: dict[type, Any]) -> dict[str, Any]:
+def _operation(
+    operation: Operation[Any], always: tuple[str, ...], schemas: dict[type, Any]
+) -> dict[str, Any]:
     path_parameters = [_ID] if "{id}" in operation.path else []
     described: dict[str, Any] = {
         "operationId": operation.name,
@@ -89,7 +106,7 @@ def _operation(operation: Operation, schemas: dict[type, Any]) -> dict[str, Any]
         "parameters": path_parameters + [_parameter(each) for each in operation.parameters],
         "responses": {
             str(operation.status): _success(operation, schemas),
-            **_references(ALWAYS + operation.problems),
+            **_references(always + operation.problems),
         },
     }
     if operation.body:
@@ -110,7 +127,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     }
 
 
-def _success(operation: Operation, schemas: dict[type, Any]) -> dict[str, Any]:
+def _success(operation: Operation[Any], schemas: dict[type, Any]) -> dict[str, Any]:
     headers = {
         name: {"description": meaning, "schema": {"type": "string"}}
         for name, meaning in operation.headers.items()

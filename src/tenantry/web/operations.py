@@ -1,46 +1,10 @@
-"""The table of what the API can do. The router and the OpenAPI document are both made from it."""
-
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any
+"""The table of what tenants can do over HTTP."""
 
 from tenantry.queue.model import JobState
 from tenantry.web import bulk, jobs, wire
 from tenantry.web.bodies import NDJSON
-from tenantry.web.calls import JSON, Answer, Call
-
-Handler = Callable[[Call], Awaitable[Answer]]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of the query or a header, as the document describes it."""
-
-    name: str
-    place: str
-    meaning: str
-    schema: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One method of one path. ``problems``: those it can answer beside :data:`ALWAYS`.
-
-    ``body``: media type to record. ``status`` and ``answer``: what success looks like.
-    """
-
-    name: str
-    method: str
-    path: str
-    handler: Handler
-    summary: str
-    status: int
-    answer: type
-    body: dict[str, type] = field(default_factory=dict)
-    parameters: tuple[Parameter, ...] = ()
-    problems: tuple[str, ...] = ()
-    headers: dict[str, str] = field(default_factory=dict)
-
+from tenantry.web.calls import JSON, Call
+from tenantry.web.surface import Operation, Parameter, Surface
 
 ALWAYS = (
     "malformed-request",
@@ -76,7 +40,7 @@ _LIMIT = Parameter(
     {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 100},
 )
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "submitJob",
         "POST",
@@ -169,4 +133,12 @@ OPERATIONS: tuple[Operation, ...] = (
         parameters=(_TENANT,),
         problems=("not-found", "not-cancellable"),
     ),
+)
+
+TENANT_SURFACE: Surface[Call] = Surface(
+    title="Tenantry",
+    summary="Submit jobs; each tenant gets its fair share",
+    operations=OPERATIONS,
+    always=ALWAYS,
+    health=("/v1/health", "/v1/health/ready"),
 )

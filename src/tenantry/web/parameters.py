@@ -3,11 +3,11 @@
 from urllib.parse import parse_qsl
 
 from tenantry.kernel.errors import nearest
-from tenantry.web.calls import Call
+from tenantry.web.calls import AnyCall
 from tenantry.web.problems import refused
 
 
-def parameters(call: Call, known: tuple[str, ...]) -> dict[str, str]:
+def parameters(call: AnyCall, known: tuple[str, ...]) -> dict[str, str]:
     """The query's parameters. Raises :class:`~tenantry.web.problems.Refused` (400) for unknown and repeated
     ones."""
     found: dict[str, str] = {}

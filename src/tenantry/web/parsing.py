@@ -27,9 +27,11 @@ T = TypeVar("T")
 
 JOB_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(wire.NewJob))
 JOBS_KEYS = ("jobs",)
+ORDER_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(wire.NewOrder))
 
 _job = msgspec.json.Decoder(wire.NewJob)
 _jobs = msgspec.json.Decoder(wire.NewJobs)
+_order = msgspec.json.Decoder(wire.NewOrder)
 _any = msgspec.json.Decoder(Raw)
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
@@ -95,6 +97,14 @@ def job_of(row: bytes, path: str) -> NewJob:
         idempotency_key=found.idempotency_key,
         content_type=content_type,
     )
+
+
+def read_order(body: bytes) -> wire.NewOrder:
+    """The one order of a body. Raises as :func:`read_job`."""
+    _check_text(body)
+    found = _decoded(_order, body, "", ORDER_KEYS)
+    _check_keys_once(body, "")
+    return found
 
 
 def lines(pending: bytes, chunk: bytes) -> tuple[list[bytes], bytes]:

@@ -1,10 +1,10 @@
 """What the API needs of the rest of the house, as ports. ``cli`` wires them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tenantry.config.keys_port import ApiKeys
+from tenantry.config.keys_port import ApiKeys, OperatorKeys
 from tenantry.config.ports import TenantDirectory
 from tenantry.kernel.clock import Clock, SystemClock
 from tenantry.kernel.events import EventSink, ignore
@@ -13,7 +13,7 @@ from tenantry.kernel.randomness import Randomness, SystemRandomness
 from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal
 from tenantry.queue.model import Accepted, BulkSet, NewJob
-from tenantry.queue.ports import IntakeStore
+from tenantry.queue.ports import IntakeStore, OperatorStore
 
 
 class JobIntake(Protocol):
@@ -36,6 +36,12 @@ class Readiness(Protocol):
         ...
 
 
+class Answers(Protocol):
+    """Whether the store answers, asked at most once a moment."""
+
+    async def ready(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
     """What one request may bring. Sizes in bytes of the body as sent, durations in seconds.
@@ -55,6 +61,15 @@ class ApiLimits:
     ready_kept_for: Seconds = 1.0
     key_kept_for: Seconds = 5.0
     keys_kept: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class OrderServices:
+    """What orders over lanes take: where they are kept, whose lanes there are, and who may give them."""
+
+    store: OperatorStore
+    directory: TenantDirectory
+    keys: OperatorKeys
 
 
 class Ambient(Protocol):
@@ -81,3 +96,18 @@ class ApiServices:
     limits: ApiLimits = ApiLimits()
     clock: Clock = field(default_factory=SystemClock)
     randomness: Randomness = field(default_factory=SystemRandomness)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorServices:
+    """``exposition``: the metrics as they are scraped, and their content type
+    (:meth:`tenantry.telemetry.prometheus.Metrics.exposition`). ``ready``: whether the store answers, asked as
+    the tenants' application asks it. ``orders``: None to serve metrics and health alone."""
+
+    exposition: Callable[[], tuple[bytes, str]]
+    ready: Answers
+    events: EventSink = ignore
+    clock: Clock = field(default_factory=SystemClock)
+    randomness: Randomness = field(default_factory=SystemRandomness)
+    orders: OrderServices | None = None
+    limits: ApiLimits = ApiLimits()

@@ -12,8 +12,9 @@ from tenantry.telemetry.http_events import RequestFailed, RequestServed
 from tenantry.telemetry.prometheus import Metrics
 from tenantry.web.api import openapi_document
 from tenantry.web.health import ReadinessCheck
-from tenantry.web.operator import OperatorServices, create_operator_app
+from tenantry.web.operator import create_operator_app
 from tenantry.web.server import HttpServer
+from tenantry.web.services import OperatorServices
 
 
 async def test_an_unreachable_store_is_503_with_the_time_to_come_back(world: World) -> None:
