@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tenantry.cli.output import Output
@@ -81,8 +82,9 @@ def live_table(output: Output) -> Iterator[Callable[[Sequence[LaneRow]], None]]:
     with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
 
         def show(rows: Sequence[LaneRow]) -> None:
-            room = max(1, (console.height - 3) // 2)
-            live.update(picture(rows[:room], console.width, left_out=max(0, len(rows) - room)), refresh=True)
+            fitting = fits(rows, console.width, console.height)
+            left_out = len(rows) - len(fitting)
+            live.update(picture(fitting, console.width, left_out=left_out), refresh=True)
 
         yield show
 
@@ -108,6 +110,16 @@ def picture(rows: Sequence[LaneRow], width: int, *, left_out: int = 0) -> "Rende
     if left_out:
         below.append(Text(f"… and {left_out:,} more", "dim"))
     return Group(table, *below)
+
+
+def fits(rows: Sequence[LaneRow], width: int, height: int) -> Sequence[LaneRow]:
+    """The first rows that have room on a terminal, with their reasons below; at least one."""
+    left = height - 3  # the headings, the line on what was left out, and the cursor's
+    for place, row in enumerate(rows):
+        left -= 1 + (0 if row.state is LaneState.OPEN else ceil(len(_reason(row)) / width))
+        if left < 0:
+            return rows[: max(1, place)]
+    return rows
 
 
 def _widths(shown: Sequence[Column], rows: Sequence[LaneRow], width: int) -> list[int]:

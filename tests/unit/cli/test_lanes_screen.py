@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tenantry.algorithms.circuit_breaker import BreakerState
-from tenantry.cli.lanes_screen import duration, picture
+from tenantry.cli.lanes_screen import duration, fits, picture
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Lane, Target
@@ -66,6 +66,20 @@ def test_credentials_in_a_target_are_not_shown() -> None:
 
 def test_how_many_lanes_found_no_room_is_said() -> None:
     assert "… and 1,200 more" in drawn(OPEN, width=80, left_out=1_200)
+
+
+@pytest.mark.parametrize(
+    ("height", "shown"), [(24, 21), (3, 1), (200, 50)], ids=["terminal", "too low", "more than enough"]
+)
+def test_as_many_rows_are_shown_as_the_terminal_is_high(height: int, shown: int) -> None:
+    assert len(fits([OPEN] * 50, 80, height)) == shown
+
+
+def test_reasons_take_room_too() -> None:
+    found = fits([HELD] * 50, 80, 24)
+    lines = drawn(*found, width=80, left_out=50 - len(found)).splitlines()
+    assert len(found) == 7
+    assert len(lines) <= 23
 
 
 def test_states_are_coloured_where_colours_are_wanted_and_not_else() -> None:
