@@ -7,7 +7,7 @@ import pytest
 from tenantry.algorithms.circuit_breaker import Breaker, BreakerState
 from tenantry.algorithms.concurrency_limit import Limit
 from tenantry.algorithms.reference_latency import Reference
-from tenantry.algorithms.start_rate import StartRate
+from tenantry.algorithms.start_rate import PLATEAU_AT, StartRate
 from tenantry.config.model import TargetSettings, TenantDocument
 from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
@@ -92,7 +92,7 @@ def test_retry_after_holds_until_its_time_and_no_longer() -> None:
 
 
 def test_a_target_that_refused_by_rate_shows_the_rate_it_allows() -> None:
-    found = seen(replace(SHAPER, rate=StartRate(refused=20.0, since=990.0, counting_from=999.0)))
+    found = seen(replace(SHAPER, rate=StartRate(refused=20.0, since=NOW - PLATEAU_AT, counting_from=999.0)))
     assert found.rate_limit == pytest.approx(20.0, rel=0.01)
 
 
