@@ -72,6 +72,14 @@ def decoded(value: object, *, in_flight: int, now: Timestamp, path: str = "shape
     )
 
 
+def readable(value: object, *, in_flight: int, now: Timestamp) -> ShaperState | None:
+    """As :func:`decoded`; None for what another version wrote, whose lane starts anew. Pure."""
+    try:
+        return decoded(value, in_flight=in_flight, now=now)
+    except InvalidValue:
+        return None
+
+
 def _limit_out(limit: Limit) -> list[Plain]:
     ceiling = None if limit.ceiling == inf else limit.ceiling
     return [

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from tenantry.lanes.model import Lane
+from tenantry.lanes.shaper_state import readable
 from tenantry.lanes.table import LaneFacts, LaneQuery, LaneSort, state_of
 from tenantry.memory.books import Books
 from tenantry.queue.model import JobState
@@ -41,11 +42,13 @@ def _counts(books: Books) -> Counter[tuple[Lane, JobState]]:
 
 
 def _facts(books: Books, lane: Lane, counts: Counter[tuple[Lane, JobState]]) -> LaneFacts:
+    now, in_flight, kept = books.now(), counts[lane, JobState.RUNNING], books.shapers.get(lane)
     return LaneFacts(
         lane,
-        books.now(),
+        now,
         waiting=counts[lane, JobState.WAITING],
         delayed=counts[lane, JobState.DELAYED],
-        in_flight=counts[lane, JobState.RUNNING],
+        in_flight=in_flight,
         orders=books.orders_over(lane),
+        shaper=None if kept is None else readable(kept, in_flight=in_flight, now=now),
     )

@@ -30,6 +30,9 @@ class OperatorSide:
             books.orders[order.action, order.scope] = record
         elif ended is not None:
             books.orders.pop((ended, order.scope), None)
+        if order.action is Action.RESET:
+            for lane in [each for each in books.shapers if order.scope.covers(each)]:
+                del books.shapers[lane]
         if order.scope.tenant is not None and order.scope.target is not None:
             books.lanes[Lane(order.scope.tenant, order.scope.target)] = None
         books.tell(books.ordered(order.scope, reset=order.action is Action.RESET))

@@ -1,5 +1,6 @@
 """The operator's side of the store, and the feeder's: on the engine's login, across tenants."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -10,6 +11,7 @@ from tenantry.kernel.instant import as_timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Lane, Target
 from tenantry.lanes.orders import Order, OrderRecord, checked_limit
+from tenantry.lanes.shaper_state import readable
 from tenantry.lanes.table import LaneFacts, LaneQuery, LaneSort
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
@@ -93,13 +95,15 @@ def _lanes_wanted(query: LaneQuery) -> tuple[Any, ...]:
 
 
 def _lane(row: asyncpg.Record) -> LaneFacts:
+    now, kept = as_timestamp(row["moment"]), row["shaper"]
     return LaneFacts(
         Lane(TenantId(row["tenant_id"]), Target(row["target"])),
-        as_timestamp(row["moment"]),
+        now,
         waiting=row["waiting"],
         delayed=row["delayed"],
         in_flight=row["running"],
         orders=records(row["orders"]),
+        shaper=None if kept is None else readable(json.loads(kept), in_flight=row["running"], now=now),
     )
 
 

@@ -15,7 +15,6 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from tenantry.algorithms.circuit_breaker import BreakerState
-from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Timestamp
 from tenantry.lanes import shaper_state
 from tenantry.lanes.model import Lane
@@ -245,13 +244,11 @@ class Shapers:
 
 
 def _read(kept: object, in_flight: int, now: Timestamp) -> ShaperState:
-    """The state as it was kept, or a new one: also where another version kept it."""
+    """The state as it was kept, or a new one. What another version kept is learned again: a lane that stood
+    still would be worse."""
     if kept is None:
         return opened(now)
-    try:
-        return shaper_state.decoded(kept, in_flight=in_flight, now=now)
-    except InvalidValue:
-        return opened(now)  # what cannot be read is learned again: a lane that stood still would be worse
+    return shaper_state.readable(kept, in_flight=in_flight, now=now) or opened(now)
 
 
 def lower(one: int | None, other: int | None) -> int | None:

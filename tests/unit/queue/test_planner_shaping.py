@@ -14,11 +14,12 @@ from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.lanes import shaper_state
 from tenantry.lanes.model import HTTP, Lane, Target
+from tenantry.lanes.orders import Scope
 from tenantry.lanes.outcome import Outcome
 from tenantry.lanes.shaper import Held
 from tenantry.lanes.summary import summary_of
 from tenantry.memory.directory import MemoryDirectory
-from tenantry.queue.changes import FlowOpened, Heard, Left, LiveNode, Standing, Submitted
+from tenantry.queue.changes import FlowOpened, Heard, Left, LiveNode, Ordered, Standing, Submitted
 from tenantry.queue.model import FlowId, JobClass, NodeId, Seq
 from tenantry.queue.plan import PlannerMemory
 
@@ -208,6 +209,48 @@ def test_the_ceiling_of_the_settings_is_never_passed() -> None:
     drive = Drive(target=TargetSettings(limit=3))
     seen = drive.serve(capacity=10_000.0, latency=0.05, seconds=10.0)
     assert max(in_flight for _, in_flight in seen) == 3
+
+
+@pytest.mark.parametrize("scope", [Scope(ACME, HOOK), Scope(target=HOOK), Scope(ACME)], ids=str)
+def test_a_persons_ceiling_is_kept_from_its_round_on_and_lifted_again(scope: Scope) -> None:
+    drive = Drive()
+    drive.memory.apply([Ordered(scope, ceiling=3)], Timestamp(drive.now))
+    assert max(in_flight for _, in_flight in drive.serve(1_000.0, 0.02, 10.0)) == 3
+    still = len(drive.memory.in_flight())  # their ends are not told any more
+    drive.memory.apply([Ordered(scope)], Timestamp(drive.now))
+    assert still + max(in_flight for _, in_flight in drive.serve(1_000.0, 0.02, 20.0)) > 3
+
+
+def test_a_ceiling_over_the_limit_of_the_document_changes_nothing() -> None:
+    drive = Drive(target=TargetSettings(limit=2))
+    drive.memory.apply([Ordered(Scope(ACME, HOOK), ceiling=50)], Timestamp(START))
+    assert max(in_flight for _, in_flight in drive.serve(1_000.0, 0.02, 10.0)) == 2
+
+
+def test_a_ceiling_bounds_a_lane_that_is_not_shaped_too() -> None:
+    drive = Drive(target=TargetSettings(adaptive=False))
+    drive.memory.apply([Ordered(Scope(target=HOOK), ceiling=4)], Timestamp(START))
+    assert len(drive.round()) == 4
+
+
+def test_a_reset_lane_starts_at_one_again_and_what_it_forgot_is_kept_as_forgotten() -> None:
+    drive = Drive()
+    drive.serve(capacity=1_000.0, latency=0.02, seconds=20.0)
+    drive.round(after=2.0)
+    drive.memory.shapers_to_keep(Timestamp(drive.now))
+    drive.memory.apply([Ordered(Scope(ACME, HOOK), reset=True)], Timestamp(drive.now))
+    drive.round()
+    kept = drive.memory.shapers_to_keep(Timestamp(drive.now))[LANE]
+    state = shaper_state.decoded(kept, in_flight=0, now=Timestamp(drive.now))
+    assert (state.limit.permits, state.reference.latency) == (1, None)
+
+
+def test_a_reset_closes_an_open_breaker() -> None:
+    drive = Drive()
+    drive.fail_until_open()
+    assert drive.round() == []
+    drive.memory.apply([Ordered(Scope(target=HOOK), reset=True)], Timestamp(drive.now))
+    assert len(drive.round()) == 1
 
 
 def test_settings_that_say_so_end_the_shaping_at_once() -> None:

@@ -82,10 +82,17 @@ ALTER TABLE tenantry.lanes DROP COLUMN paused;
 
 -- As lanes/table.py state_of() has it.
 CREATE FUNCTION tenantry.lane_state(p_lane bigint, p_tenant text, p_target text) RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN EXISTS (
-        SELECT FROM tenantry.orders
-         WHERE (tenant_id, target) IN ((p_tenant, p_target), ('', p_target), (p_tenant, '')) AND action = 'pause')
-        THEN 'paused' ELSE 'open' END
+    SELECT CASE
+        WHEN EXISTS (
+            SELECT FROM tenantry.orders
+             WHERE (tenant_id, target) IN ((p_tenant, p_target), ('', p_target), (p_tenant, '')) AND action = 'pause')
+        THEN 'paused'
+        -- As lanes/shaper_state.py lays it out, version 1: the breaker's state, and until when the target asked for peace.
+        WHEN EXISTS (
+            SELECT FROM tenantry.shapers
+             WHERE lane_id = p_lane AND state -> 0 = '1'
+               AND (state -> 3 ->> 0 <> 'closed' OR (state ->> 9)::float8 > extract(epoch FROM clock_timestamp())))
+        THEN 'held' ELSE 'open' END
 $$;
 REVOKE ALL ON FUNCTION tenantry.lane_state FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenantry.lane_state TO tenantry_engine;

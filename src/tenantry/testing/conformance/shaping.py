@@ -4,17 +4,20 @@ from dataclasses import replace
 
 import pytest
 
+from tenantry.algorithms.circuit_breaker import Breaker, BreakerState
 from tenantry.kernel.errors import PlaceLost
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes import shaper_state
 from tenantry.lanes.model import Lane, Target
+from tenantry.lanes.orders import Action, Scope
 from tenantry.lanes.outcome import Outcome
-from tenantry.lanes.shaper import opened
+from tenantry.lanes.shaper import ShaperState, opened
 from tenantry.lanes.summary import summary_of
+from tenantry.lanes.table import LaneQuery, LaneSort, LaneState, state_of
 from tenantry.queue.changes import FlowOpened, Heard, Left
 from tenantry.queue.model import Ending, JobClass, Settlement
-from tenantry.testing.conformance.world import ACME, HOOK, OTHER_HOOK, World, batch, job, settlement
+from tenantry.testing.conformance.world import ACME, GLOBEX, HOOK, OTHER_HOOK, World, batch, job, settlement
 
 OK = Outcome("ok", 200, busy_for=0.02)
 LATE = Outcome("timeout", busy_for=15.0)
@@ -109,6 +112,59 @@ class ShapingConformance:
         (flow,) = (await world.hand.begin()).flows
         assert flow.opened.shaper is None
 
-    async def _keep(self, world: World, target: Target) -> None:
+    @pytest.mark.parametrize("scope", [Scope(ACME, HOOK), Scope(target=HOOK), Scope(ACME)], ids=str)
+    async def test_what_a_reset_made_forgotten_does_not_come_back_when_all_is_read_afresh(
+        self, world: World, scope: Scope
+    ) -> None:
+        await world.submit(job(), job(target=OTHER_HOOK))
+        await world.submit(job(target=OTHER_HOOK), tenant=GLOBEX)
+        await world.hand.begin()
+        lanes = [Lane(ACME, HOOK), Lane(ACME, OTHER_HOOK), Lane(GLOBEX, OTHER_HOOK)]
         assert world.hand.term is not None
-        await world.planner.keep_shapers(world.hand.term, {Lane(ACME, target): STATE})
+        await world.planner.keep_shapers(world.hand.term, dict.fromkeys(lanes, STATE))
+        await world.order(Action.RESET, scope.tenant, scope.target)
+        flows = (await world.hand.rebuild()).flows
+        kept = {Lane(each.opened.tenant, each.opened.target) for each in flows if each.opened.shaper}
+        assert kept == {lane for lane in lanes if not scope.covers(lane)}
+
+    async def test_the_table_shows_what_the_shaper_learned_and_whether_it_holds(self, world: World) -> None:
+        await world.submit(job())
+        await world.submit(job(), tenant=GLOBEX)
+        await world.hand.begin()
+        await self._keep(world, HOOK, replace(opened(Timestamp(0.0)), breaker=Breaker(BreakerState.OPEN)))
+        acme, globex = await world.operator.lanes(LaneQuery())
+        assert acme.shaper is not None
+        assert acme.shaper.breaker.state is BreakerState.OPEN
+        assert globex.shaper is None
+        (held,) = await world.operator.lanes(LaneQuery(state=LaneState.HELD))
+        (free,) = await world.operator.lanes(LaneQuery(state=LaneState.OPEN, sort=LaneSort.BACKLOG))
+        assert (held.lane.tenant, free.lane.tenant) == (ACME, GLOBEX)
+        await world.pause()
+        assert await world.operator.lanes(LaneQuery(state=LaneState.HELD)) == []
+
+    @pytest.mark.parametrize("seconds", [60.0, -60.0])
+    async def test_a_lane_is_held_as_long_as_its_target_asked_for_and_no_longer(
+        self, world: World, seconds: float
+    ) -> None:
+        await world.submit(job())
+        now = (await world.hand.begin()).now
+        await self._keep(world, HOOK, replace(opened(now), held_until=Timestamp(now + seconds)))
+        (lane,) = await world.operator.lanes(LaneQuery())
+        found = await world.operator.lanes(LaneQuery(state=LaneState.HELD))
+        assert [each.lane for each in found] == ([lane.lane] if seconds > 0 else [])
+        assert state_of(lane) is (LaneState.HELD if seconds > 0 else LaneState.OPEN)
+
+    async def test_a_state_of_another_version_is_shown_as_unknown_and_holds_nothing(
+        self, world: World
+    ) -> None:
+        await world.submit(job())
+        await world.hand.begin()
+        assert world.hand.term is not None
+        await world.planner.keep_shapers(world.hand.term, {Lane(ACME, HOOK): [99, "what", "ever"]})
+        (lane,) = await world.operator.lanes(LaneQuery(state=LaneState.OPEN))
+        assert lane.shaper is None
+
+    async def _keep(self, world: World, target: Target, state: ShaperState | None = None) -> None:
+        assert world.hand.term is not None
+        kept = STATE if state is None else shaper_state.encoded(state)
+        await world.planner.keep_shapers(world.hand.term, {Lane(ACME, target): kept})

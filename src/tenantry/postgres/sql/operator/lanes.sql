@@ -2,7 +2,7 @@
 WITH held AS MATERIALIZED (
     SELECT u.flow_id, count(*) AS n FROM tenantry.claims c, unnest(c.flow_ids) u (flow_id) GROUP BY 1
 )
-SELECT clock_timestamp() AS moment, l.tenant_id, l.target, w.waiting, w.delayed, w.running,
+SELECT clock_timestamp() AS moment, l.tenant_id, l.target, w.waiting, w.delayed, w.running, s.state AS shaper,
        tenantry.orders_over(l.tenant_id, l.target) AS orders
   FROM unnest($1::bigint[]) WITH ORDINALITY g (lane_id, n)
  CROSS JOIN LATERAL (SELECT * FROM tenantry.lanes WHERE lane_id = g.lane_id OFFSET 0) l
@@ -21,4 +21,5 @@ SELECT clock_timestamp() AS moment, l.tenant_id, l.target, w.waiting, w.delayed,
         SELECT count(*) AS n FROM tenantry.withdrawn WHERE flow_id = f.flow_id AND seq >= f.head) v
       LEFT JOIN held h ON h.flow_id = f.flow_id
      WHERE f.lane_id = l.lane_id) w
+  LEFT JOIN LATERAL (SELECT state FROM tenantry.shapers WHERE lane_id = l.lane_id OFFSET 0) s ON true
  ORDER BY g.n

@@ -15,6 +15,13 @@ WITH given AS (
     INSERT INTO tenantry.lanes (tenant_id, target)
     SELECT tenant_id, target FROM given WHERE tenant_id <> '' AND target <> ''
     ON CONFLICT DO NOTHING
+), forgotten AS (
+    -- What was learned must not come back with the next planner; the one that is there hears of it. In key order, as the
+    -- planner writes them.
+    DELETE FROM tenantry.shapers WHERE $1 = 'reset' AND lane_id IN (
+        SELECT s.lane_id FROM tenantry.shapers s JOIN tenantry.lanes l USING (lane_id)
+         WHERE $1 = 'reset' AND ($2 = '' OR l.tenant_id = $2) AND ($3 = '' OR l.target = $3)
+         ORDER BY s.lane_id FOR UPDATE OF s)
 ), told AS (
     INSERT INTO tenantry.changes (kind, order_id) SELECT 4, order_id FROM given
 )
