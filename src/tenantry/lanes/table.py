@@ -6,11 +6,12 @@ from typing import Final
 
 from tenantry.algorithms import circuit_breaker, start_rate
 from tenantry.algorithms.circuit_breaker import BreakerState
-from tenantry.config.model import TargetSettings
+from tenantry.config.model import NO_SETTINGS
 from tenantry.config.ports import TenantDirectory
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.adaptive import is_adaptive
 from tenantry.lanes.model import Lane, Target
 from tenantry.lanes.orders import OrderRecord, lowest_ceiling, pauses
 from tenantry.lanes.shaper import ShaperState, reference_of
@@ -106,14 +107,16 @@ class LaneRow:
 def row_of(facts: LaneFacts, directory: TenantDirectory) -> LaneRow:
     """The lane as people see it, with what the tenant's document says of the target. Pure, O(1)."""
     document = directory.tenant(facts.lane.tenant)
-    settings = TargetSettings() if document is None else document.settings_for(facts.lane.target)
+    settings = NO_SETTINGS if document is None else document.settings_for(facts.lane.target)
+    if not is_adaptive(facts.lane.target, settings):  # what was learned earlier is no matter
+        facts = replace(facts, shaper=None)
     return row(facts, timeout_for=settings.timeout_for, limit=settings.limit)
 
 
 def row(facts: LaneFacts, *, timeout_for: Seconds, limit: int | None) -> LaneRow:
     """The lane as people see it. ``timeout_for`` and ``limit`` are the tenant document's for the target.
     Pure, O(1)."""
-    state, reason, frees_at = _standing(facts, timeout_for)
+    state, reason, frees_at = standing_of(facts, timeout_for)
     lowest = lowest_ceiling(facts.orders)
     ceiling = None if lowest is None else lowest.order.ceiling
     bounds = [limit, ceiling, None if facts.shaper is None else facts.shaper.limit.permits]
@@ -141,7 +144,8 @@ def state_of(facts: LaneFacts) -> LaneState:
     return LaneState.HELD
 
 
-def _standing(facts: LaneFacts, timeout_for: Seconds) -> tuple[LaneState, str, Timestamp | None]:
+def standing_of(facts: LaneFacts, timeout_for: Seconds) -> tuple[LaneState, str, Timestamp | None]:
+    """Its state, why it is not open, and when it will be, where that is known. Pure, O(1)."""
     state, shaper = state_of(facts), facts.shaper
     if state is LaneState.PAUSED:
         return state, "paused " + "; ".join(map(str, pauses(facts.orders))), None

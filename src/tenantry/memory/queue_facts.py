@@ -6,6 +6,7 @@ from math import inf
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Lane, kind_of
+from tenantry.lanes.shaper_state import readable
 from tenantry.memory.books import Books
 from tenantry.memory.records import Job
 from tenantry.queue.explain import Facts
@@ -19,6 +20,8 @@ def facts_of(books: Books, job: Job, pool: str) -> Facts:
     nodes = [worker for worker in books.live_workers() if worker.pool == pool and not worker.draining]
     in_flight = Counter(held.flow for held in books.held())
     waiting = waiting_by_tenant(books, now)
+    lane = Lane(opened.tenant, opened.target)
+    lane_in_flight, kept = _lane_in_flight(books, job, in_flight), books.shapers.get(lane)
     return Facts(
         state=job.state(now),
         tenant=job.tenant,
@@ -30,7 +33,7 @@ def facts_of(books: Books, job: Job, pool: str) -> Facts:
         ahead_in_flow=_ahead(job, now),
         flow_in_flight=in_flight[opened.flow],
         ordered=opened.ordered,
-        lane_in_flight=_lane_in_flight(books, job, in_flight),
+        lane_in_flight=lane_in_flight,
         lane_limit=None,
         tenant_in_flight=books.account(job.tenant).in_flight,
         tenant_waiting=waiting[job.tenant],
@@ -38,7 +41,8 @@ def facts_of(books: Books, job: Job, pool: str) -> Facts:
         pool_in_flight=sum(len(claim.held) for claim in books.claims.values() if claim.pool == pool),
         pool_slots_of_kind=sum(worker.slots for worker in nodes if kind in worker.kinds),
         tenants_waiting=sum(count > 0 for count in waiting.values()),
-        orders=books.orders_over(Lane(opened.tenant, opened.target)),
+        orders=books.orders_over(lane),
+        shaper=None if kept is None else readable(kept, in_flight=lane_in_flight, now=now),
         waiting=frozenset(tenant for tenant, count in waiting.items() if count > 0),
         planner_live=books.planner_lives(),
         pool=pool,

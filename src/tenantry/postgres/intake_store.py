@@ -17,7 +17,7 @@ from tenantry.lanes.model import Target, kind_of
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
-from tenantry.postgres.order_rows import records
+from tenantry.postgres.lane_rows import records, shaper_of
 from tenantry.postgres.session import bound
 from tenantry.postgres.statements import statement
 from tenantry.postgres.turns import Turns
@@ -270,19 +270,20 @@ def _view(tenant: TenantId, row: asyncpg.Record) -> JobView:
 
 
 def _facts(tenant: TenantId, row: asyncpg.Record, pool: str) -> Facts:
-    target = Target(row["target"])
+    target, now = Target(row["target"]), as_timestamp(row["moment"])
+    running = int(row["lane_running"])
     return Facts(
         state=JobState(row["state"]),
         tenant=tenant,
         target=target,
         kind=kind_of(target),
-        now=as_timestamp(row["moment"]),
+        now=now,
         due_at=_at(row["due_at"]),
         attempts=row["attempts"],
         ahead_in_flow=row["ahead"],
         flow_in_flight=int(row["flow_running"]),
         ordered=row["bucket"] >= 0,
-        lane_in_flight=int(row["lane_running"]),
+        lane_in_flight=running,
         lane_limit=None,
         tenant_in_flight=int(row["tenant_running"]),
         tenant_waiting=int(row["tenant_waiting"]),
@@ -291,6 +292,7 @@ def _facts(tenant: TenantId, row: asyncpg.Record, pool: str) -> Facts:
         pool_slots_of_kind=row["slots_of_kind"],
         tenants_waiting=len(row["waiting"]),
         orders=records(row["orders"]),
+        shaper=shaper_of(row["shaper"], in_flight=running, now=now),
         waiting=frozenset(TenantId(each) for each in row["waiting"]),
         planner_live=row["planner"],
         pool=pool,

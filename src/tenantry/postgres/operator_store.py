@@ -1,6 +1,5 @@
 """The operator's side of the store, and the feeder's: on the engine's login, across tenants."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -11,12 +10,11 @@ from tenantry.kernel.instant import as_timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Lane, Target
 from tenantry.lanes.orders import Order, OrderRecord, checked_limit
-from tenantry.lanes.shaper_state import readable
 from tenantry.lanes.table import LaneFacts, LaneQuery, LaneSort
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
-from tenantry.postgres.order_rows import record, records
+from tenantry.postgres.lane_rows import record, records, shaper_of
 from tenantry.postgres.statements import statement
 from tenantry.postgres.whole import one_instant, whole_tables
 from tenantry.queue.model import Fed, JobId, JobState
@@ -95,7 +93,7 @@ def _lanes_wanted(query: LaneQuery) -> tuple[Any, ...]:
 
 
 def _lane(row: asyncpg.Record) -> LaneFacts:
-    now, kept = as_timestamp(row["moment"]), row["shaper"]
+    now = as_timestamp(row["moment"])
     return LaneFacts(
         Lane(TenantId(row["tenant_id"]), Target(row["target"])),
         now,
@@ -103,7 +101,7 @@ def _lane(row: asyncpg.Record) -> LaneFacts:
         delayed=row["delayed"],
         in_flight=row["running"],
         orders=records(row["orders"]),
-        shaper=None if kept is None else readable(json.loads(kept), in_flight=row["running"], now=now),
+        shaper=shaper_of(row["shaper"], in_flight=row["running"], now=now),
     )
 
 

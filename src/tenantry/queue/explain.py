@@ -6,12 +6,16 @@ from math import ceil
 
 from tenantry.algorithms.fair_share import cap_slots
 from tenantry.algorithms.fair_share.shares import Shares
+from tenantry.config.model import NO_SETTINGS
 from tenantry.config.ports import TenantDirectory
 from tenantry.config.tiers import SHARED_POOL, Tier
-from tenantry.kernel.instant import Timestamp
+from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
-from tenantry.lanes.model import Kind, Target
+from tenantry.lanes.adaptive import is_adaptive
+from tenantry.lanes.model import Kind, Lane, Target
 from tenantry.lanes.orders import OrderRecord, Scope, lowest_ceiling, pauses
+from tenantry.lanes.shaper import ShaperState
+from tenantry.lanes.table import LaneFacts, LaneState, standing_of
 from tenantry.queue.model import JobState
 
 
@@ -20,6 +24,7 @@ class WaitsFor(StrEnum):
 
     DELAY = "delay"
     LANE_PAUSED = "lane_paused"
+    LANE_HELD = "lane_held"
     CEILING = "ceiling"
     LANE_LIMIT = "lane_limit"
     ORDER = "order"
@@ -55,11 +60,13 @@ class Facts:
     tenants_waiting: int
     planner_live: bool
     orders: tuple[OrderRecord, ...] = ()  # of persons, over the job's lane, the narrowest first
+    shaper: ShaperState | None = field(default=None, repr=False)  # of its lane, as it was kept last
     waiting: frozenset[TenantId] = field(default=frozenset(), repr=False)  # whose work; never told to tenants
     # from the directory, filled by facts_of
     pool: str = SHARED_POOL
     cap: float = 1.0
     dispatch_rate: float | None = None
+    timeout_for: Seconds = NO_SETTINGS.timeout_for
     share: float | None = None
 
 
@@ -84,13 +91,16 @@ def facts_of(facts: Facts, directory: TenantDirectory) -> Facts:
     tier, document = directory.tier_of(facts.tenant), directory.tenant(facts.tenant)
     if tier is None or document is None:
         return facts
+    settings = document.settings_for(facts.target)
     rivals = [each for name in facts.waiting if (each := directory.tier_of(name)) and each.pool == tier.pool]
     return replace(
         facts,
         pool=tier.pool,
         cap=tier.cap,
         dispatch_rate=tier.dispatch_rate,
-        lane_limit=document.settings_for(facts.target).limit,
+        lane_limit=settings.limit,
+        timeout_for=settings.timeout_for,
+        shaper=facts.shaper if is_adaptive(facts.target, settings) else None,
         tenants_waiting=len(rivals),
         share=_share_of(tier, rivals if facts.tenant in facts.waiting else [*rivals, tier], directory.floor),
     )
@@ -190,7 +200,22 @@ def _order(facts: Facts) -> Reason | None:
     return Reason(WaitsFor.ORDER, f"Its ordering key runs one job at a time, and {ahead} came before it.")
 
 
+def _lane_held(facts: Facts) -> Reason | None:
+    lane = LaneFacts(
+        Lane(facts.tenant, facts.target), facts.now, in_flight=facts.lane_in_flight, shaper=facts.shaper
+    )
+    state, reason, frees_at = standing_of(lane, facts.timeout_for)
+    if state is LaneState.OPEN:
+        return None
+    left = f" for {_span(frees_at - facts.now)} unless more is heard" if frees_at is not None else ""
+    return Reason(WaitsFor.LANE_HELD, f"Its lane is held{left}: {reason}.", frees_at)
+
+
 def _lane_limit(facts: Facts) -> Reason | None:
+    found = None if facts.shaper is None else facts.shaper.limit.permits
+    if found is not None and facts.lane_in_flight >= found < (facts.lane_limit or found + 1):
+        held = f"{facts.lane_in_flight} in flight, and {found} is what its target is found to take"
+        return Reason(WaitsFor.LANE_LIMIT, f"Its lane has {held}.")
     if facts.lane_limit is None or facts.lane_in_flight < facts.lane_limit:
         return None
     limit = f"{facts.lane_in_flight} of the {facts.lane_limit} that its limit allows"
@@ -235,7 +260,19 @@ def _slot_is_free(facts: Facts) -> bool:
     return facts.pool_in_flight < facts.pool_slots == facts.pool_slots_of_kind
 
 
-_RULES = (_lane_paused, _planner, _no_slot, _order, _ceiling, _lane_limit, _cap, _rate, _line, _share)
+_RULES = (
+    _lane_paused,
+    _planner,
+    _lane_held,
+    _no_slot,
+    _order,
+    _ceiling,
+    _lane_limit,
+    _cap,
+    _rate,
+    _line,
+    _share,
+)
 
 
 def _count(number: int, noun: str) -> str:

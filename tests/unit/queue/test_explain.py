@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from tenantry.algorithms.circuit_breaker import Breaker, BreakerState
+from tenantry.algorithms.concurrency_limit import Limit
 from tenantry.config.registry import Registry, parse_registry
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import HTTP, Kind, Target
 from tenantry.lanes.orders import Action, Order, OrderRecord, Scope
+from tenantry.lanes.shaper import opened
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.queue.explain import Facts, WaitsFor, explain, facts_of, headline, pool_of
 from tenantry.queue.model import JobState
@@ -117,6 +120,46 @@ def test_each_pause_over_a_lane_is_named_since_each_must_be_ended() -> None:
     (reason, *_) = explain(replace(FACTS, orders=(PAUSE, wide)))
     assert "by ada" in reason.detail
     assert "by eve" in reason.detail
+
+
+def test_an_open_breaker_says_that_the_target_failed_and_when_it_is_tried_again() -> None:
+    breaker = Breaker(BreakerState.OPEN, since=990.0, cooled_at=1_090.0)
+    (reason, *_) = explain(replace(FACTS, shaper=replace(opened(FACTS.now), breaker=breaker)))
+    assert (reason.waits_for, reason.until) == (WaitsFor.LANE_HELD, 1_090.0)
+    assert reason.detail == (
+        "Its lane is held for 1 min 30 s unless more is heard: the breaker is open: the target failed."
+    )
+
+
+def test_a_target_that_asked_to_be_left_alone_is_the_reason_until_its_time() -> None:
+    shaper = replace(opened(FACTS.now), held_until=Timestamp(1_060.0))
+    assert explain(replace(FACTS, shaper=shaper))[0].until == 1_060.0
+    assert WaitsFor.LANE_HELD not in kinds(replace(FACTS, shaper=shaper, now=Timestamp(1_061.0)))
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "document", "words"),
+    [
+        (2, None, None),
+        (3, None, "Its lane has 3 in flight, and 3 is what its target is found to take."),
+        (3, 9, "Its lane has 3 in flight, and 3 is what its target is found to take."),
+        (2, 2, "Its lane has 2 of the 2 that its limit allows in flight."),
+    ],
+)
+def test_a_lane_at_its_limit_says_whose_limit_it_is(
+    in_flight: int, document: int | None, words: str | None
+) -> None:
+    shaper = replace(opened(FACTS.now), limit=Limit(level=3.7))
+    facts = replace(FACTS, shaper=shaper, lane_in_flight=in_flight, lane_limit=document)
+    found = [each.detail for each in explain(facts) if each.waits_for is WaitsFor.LANE_LIMIT]
+    assert found == ([] if words is None else [words])
+
+
+def test_what_a_lane_learned_is_no_reason_once_its_shaper_is_switched_off() -> None:
+    text = '[tenants.acme]\ntier = "free"\ndefaults = { adaptive = false }\n'
+    directory = MemoryDirectory(parse_registry(text, format="toml"))
+    shaper = replace(opened(FACTS.now), held_until=Timestamp(1_060.0))
+    assert WaitsFor.LANE_HELD not in kinds(facts_of(replace(FACTS, shaper=shaper), directory))
 
 
 @pytest.mark.parametrize(("in_flight", "waits"), [(1, False), (2, True), (3, True)])

@@ -17,7 +17,17 @@ from tenantry.lanes.summary import summary_of
 from tenantry.lanes.table import LaneQuery, LaneSort, LaneState, state_of
 from tenantry.queue.changes import FlowOpened, Heard, Left
 from tenantry.queue.model import Ending, JobClass, Settlement
-from tenantry.testing.conformance.world import ACME, GLOBEX, HOOK, OTHER_HOOK, World, batch, job, settlement
+from tenantry.testing.conformance.world import (
+    ACME,
+    GLOBEX,
+    HOOK,
+    OTHER_HOOK,
+    POOL,
+    World,
+    batch,
+    job,
+    settlement,
+)
 
 OK = Outcome("ok", 200, busy_for=0.02)
 LATE = Outcome("timeout", busy_for=15.0)
@@ -153,6 +163,15 @@ class ShapingConformance:
         found = await world.operator.lanes(LaneQuery(state=LaneState.HELD))
         assert [each.lane for each in found] == ([lane.lane] if seconds > 0 else [])
         assert state_of(lane) is (LaneState.HELD if seconds > 0 else LaneState.OPEN)
+
+    async def test_what_waits_in_a_lane_is_told_what_its_shaper_knows(self, world: World) -> None:
+        (id_,) = await world.submit(job())
+        now = (await world.hand.begin()).now
+        await self._keep(world, HOOK, replace(opened(now), held_until=Timestamp(now + 60.0)))
+        facts = await world.intake.facts(ACME, id_, pool=POOL)
+        assert facts is not None
+        assert facts.shaper is not None
+        assert facts.shaper.held_until == pytest.approx(now + 60.0)
 
     async def test_a_state_of_another_version_is_shown_as_unknown_and_holds_nothing(
         self, world: World

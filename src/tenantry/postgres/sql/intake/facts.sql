@@ -29,6 +29,7 @@ WITH held AS (
       LEFT JOIN held h USING (flow_id) LEFT JOIN later l USING (flow_id) LEFT JOIN gone g USING (flow_id)
 )
 SELECT clock_timestamp() AS moment, m.target, m.due_at, m.bucket, tenantry.orders_over($1, m.target) AS orders,
+       (SELECT state FROM tenantry.shapers s WHERE s.lane_id = m.lane_id) AS shaper,
        CASE WHEN m.due_at > clock_timestamp() THEN 'delayed'
             WHEN m.due_at IS NOT NULL OR m.seq >= m.head THEN 'waiting' ELSE 'running' END AS state,
        (SELECT count(*) FROM tenantry.attempts a WHERE a.job_id = $2) AS attempts,
