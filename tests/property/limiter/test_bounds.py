@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lease_world import TENANT, World
 
 from tenantry.limiter.model import Basis, Limit
@@ -177,3 +179,29 @@ def test_what_is_spent_while_an_answer_is_under_way_is_told_after_it() -> None:
     assert world.authority.level(TENANT) in {None, DOCUMENT.capacity}
     total = sum(line.used for line in asyncio.run(world.authority.ledger(TENANT)))
     assert total == world.passed()
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 12), st.sampled_from([0.005, 0.02, 0.05, 0.2])), max_size=120
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(limit=st.sampled_from([DOCUMENT, Limit(5, 20), Limit(40), Limit(300, 10)]), steps=STEPS)
+def test_while_messages_arrive_nothing_is_told_late_and_leases_overspend_nothing(
+    limit: Limit, steps: list[tuple[int, int, float]]
+) -> None:
+    """Answers come two steps after the asks, and calls go on meanwhile. What passed at first contact aside,
+    the limit holds at every step."""
+    world = World(limit, 4)
+    for place, calls, seconds in steps:
+        for _ in range(calls):
+            world.call(place)
+        world.sun.at += seconds
+        for each in range(world.size):
+            world.answer(each)
+            world.deliver(each)
+            world.send(each)
+        assert overspent(world) <= world.passed(Basis.FIRST) + 1e-6
+    late = sum(line.booking.late for line in asyncio.run(world.authority.ledger(TENANT)))
+    assert late == 0
