@@ -196,7 +196,8 @@ def _tell_choices(output: Output, layout: "Layout", tenant: str, spread: int) ->
     output.table(("spread", "slots", "keys moved"), [_choice_cells(each) for each in found])
     if best is not None:
         output.line(f"Cheaper: {best.spread} partitions by {best.slots} slots moves {best.moved:.1%}.")
-    if found[0].moved > least + 1e-9:
+    stays = not layout.reserved or tenant in layout.spreads  # else it moves to the reserved ones, wholly
+    if stays and found[0].moved > least + 1e-9:
         output.line(f"{found[0].spread} partitions with jump slots from the start would move {least:.1%}.")
 
 

@@ -79,7 +79,7 @@ def best_possible(had: int, spread: int) -> float:
 def suggest(
     layout: Layout, traffic: Mapping[str, float], *, most: float | None = None
 ) -> tuple[Suggestion, ...]:
-    """Spreads to change, most traffic first. Pure; O(tenants log tenants).
+    """Spreads to change, most traffic first. Pure; O(tenants · P), and for each change O(spreads + P log P).
 
     ``most``: the rate that one partition should carry of one tenant, in the unit of ``traffic``; an equal
     share of all traffic unless given. A pinned tenant is left alone. A spread grows by doubling, which moves
@@ -105,7 +105,7 @@ def with_spreads(layout: Layout, found: tuple[Suggestion, ...], effective_from: 
     """``layout`` with what was suggested, in force from ``effective_from``."""
     spreads = dict(layout.spreads)
     for each in found:
-        if each.choice.spread == 1 and layout.default_spread == 1:
+        if each.choice.spread == 1 == layout.default_spread and not layout.reserved:
             spreads.pop(each.tenant, None)
         else:
             spreads[each.tenant] = _spread(layout, each.choice)

@@ -86,17 +86,19 @@ def _layout(path: str, value: object) -> Layout:
 
 def _read(parts: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(parts)
-    if isinstance(found.get("effective_from"), datetime):
+    if isinstance(found.get("effective_from"), (datetime, str)):
         found["effective_from"] = _moment(found["effective_from"])
     found["spreads"] = {each: _spread(each, k) for each, k in parts.get("spreads", {}).items()}
     return found
 
 
-def _moment(value: datetime) -> float:
+def _moment(value: datetime | str) -> float:
+    """JSON has no times: there they are text."""
     try:
-        return as_timestamp(value)
+        return as_timestamp(datetime.fromisoformat(value) if isinstance(value, str) else value)
     except ValueError as error:
-        raise InvalidValue("effective_from", value.isoformat(), "a time with its zone", str(error)) from None
+        accepted = "seconds since 1970, or a time with its zone such as 2026-03-01T00:00:00Z"
+        raise InvalidValue("effective_from", str(value), accepted, str(error)) from None
 
 
 def _spread(tenant: str, value: object) -> object:

@@ -4,6 +4,7 @@ A cell is dark in proportion to what it carries against the fullest cell of its 
 that a hot partition is seen whatever made it hot.
 """
 
+import re
 from collections.abc import Mapping
 from math import inf
 from xml.sax.saxutils import escape
@@ -16,6 +17,8 @@ _LEFT, _TOP, _ROW, _GAP = 190, 66, 22, 12
 _WIDTH = 900
 _SHADES = ("#f3f5f7", "#d6e6f2", "#a9cfe5", "#6cb0d6", "#3a8abf", "#1c629e", "#0b3c6d")
 _OTHERS = "all tenants"
+_UNTELLABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold, not even escaped; a tenant's id may."""
 
 
 def heat_map(layout: Layout, traffic: Mapping[str, float], *, title: str = "Load", tenants: int = 20) -> str:
@@ -50,9 +53,9 @@ def _opening(title: str, height: int) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" font-family="system-ui, sans-serif" font-size="12" fill="#22303c">\n'
-        f"<title>{escape(title)}</title>\n"
+        f"<title>{_escaped(title)}</title>\n"
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>\n'
-        f'<text x="20" y="28" font-size="16" font-weight="600">{escape(title)}</text>'
+        f'<text x="20" y="28" font-size="16" font-weight="600">{_escaped(title)}</text>'
     )
 
 
@@ -77,7 +80,7 @@ def _row(
         told = f"{name}, partition {partition}: {rate:,.1f} ({rate / total:.1%} of all)"
         parts.append(
             f'<rect x="{_LEFT + place * cell:.2f}" y="{y:.0f}" width="{max(cell - 1, cell * 0.8):.2f}" '
-            f'height="{_ROW - 2}" fill="{_shade(rate / fullest)}"><title>{escape(told)}</title></rect>'
+            f'height="{_ROW - 2}" fill="{_shade(rate / fullest)}"><title>{_escaped(told)}</title></rect>'
         )
     return parts
 
@@ -87,4 +90,8 @@ def _shade(part: float) -> str:
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_escaped(words)}</text>'
+
+
+def _escaped(words: str) -> str:
+    return escape(_UNTELLABLE.sub("\ufffd", words))

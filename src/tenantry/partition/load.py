@@ -39,7 +39,8 @@ def load_of(layout: Layout, traffic: Mapping[str, float]) -> dict[int, float]:
 def overlap(layout: Layout, tenants: Iterable[str]) -> Overlap:
     """How many partitions pairs of tenants share; of the first :data:`MOST_COMPARED` tenants. Pure."""
     placement, pairs = Placement(layout), dict[int, int]()
-    masks = [_mask(placement.partitions_of(each, inf)) for each in islice(tenants, MOST_COMPARED)]
+    bits = _bits(layout)
+    masks = [_mask(placement.partitions_of(each, inf), bits) for each in islice(tenants, MOST_COMPARED)]
     for one, other in combinations(masks, 2):
         shared = (one & other).bit_count()
         pairs[shared] = pairs.get(shared, 0) + 1
@@ -49,9 +50,9 @@ def overlap(layout: Layout, tenants: Iterable[str]) -> Overlap:
 def neighbours(layout: Layout, tenant: str, tenants: Iterable[str]) -> tuple[str, ...]:
     """The tenants that share a partition with ``tenant``: its blast radius. In the order given."""
     placement = Placement(layout)
-    own = _mask(placement.partitions_of(tenant, inf))
+    own = frozenset(placement.partitions_of(tenant, inf))
     return tuple(
-        each for each in tenants if each != tenant and own & _mask(placement.partitions_of(each, inf))
+        each for each in tenants if each != tenant and not own.isdisjoint(placement.partitions_of(each, inf))
     )
 
 
@@ -75,5 +76,10 @@ def unevenness(load: Mapping[int, float]) -> float:
     return max(load.values()) * len(load) / total if total else 1.0
 
 
-def _mask(partitions: Iterable[int]) -> int:
-    return sum(1 << each for each in partitions)
+def _bits(layout: Layout) -> dict[int, int]:
+    """A bit for each partition, by its place and not its number: ids may be as large as 2**31 - 1."""
+    return {each: 1 << place for place, each in enumerate(layout.ids)}
+
+
+def _mask(partitions: Iterable[int], bits: Mapping[int, int]) -> int:
+    return sum(bits[each] for each in partitions)

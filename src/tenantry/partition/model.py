@@ -131,7 +131,7 @@ def partition_ids(partitions: int | Iterable[int | str]) -> tuple[int, ...]:
         if not 1 <= count <= MOST_PARTITIONS:
             raise InvalidValue("partitions", partitions, f"a count from 1 to {MOST_PARTITIONS:,}, or ids")
         return tuple(range(count))
-    listed = [partition_id("partitions", each) for each in partitions]
+    listed = [partition_id("partitions", each) for each in _listing("partitions", partitions)]
     if not 1 <= len(listed) <= MOST_PARTITIONS:
         raise InvalidValue("partitions", f"{len(listed)} ids", f"from 1 to {MOST_PARTITIONS:,} of them")
     if len(set(listed)) < len(listed):
@@ -152,6 +152,12 @@ def partition_id(path: str, value: object) -> int:
     if 0 <= found < 2**31:
         return found
     raise InvalidValue(path, value, "a partition's number, 0 to 2147483647")
+
+
+def _listing(path: str, value: Iterable[int | str]) -> Iterable[int | str]:
+    if isinstance(value, Iterable):
+        return value
+    raise InvalidValue(path, value, "partitions' numbers, listed")
 
 
 def _fits(layout: Layout) -> None:
@@ -195,7 +201,7 @@ def _pinned(tenant: str, listed: Iterable[int | str]) -> tuple[int, ...]:
     _tenant("pins", tenant)
     if isinstance(listed, (str, int)):
         return (partition_id(path, listed),)
-    found = tuple(partition_id(path, each) for each in listed)
+    found = tuple(partition_id(path, each) for each in _listing(path, listed))
     if found and len(set(found)) == len(found):
         return found
     raise InvalidValue(path, found, "at least one partition, each once")

@@ -96,12 +96,18 @@ class Placement:
         Raises :class:`InvalidValue` for an id that is no text, or a time that is no number.
         """
         epoch = self._newest
-        if not at >= epoch.since:
+        try:
+            earlier = not at >= epoch.since
+        except TypeError:
+            earlier = True  # no number: the look-up says so
+        if earlier:
             epoch = self._epoch(at)
         found = epoch.young.get(tenant)
         partitions, count, jumps = found if found is not None else epoch.places(_text("tenant", tenant))
         if count == 1:
-            return partitions[0]
+            if isinstance(entity, str):
+                return partitions[0]
+            raise _not_text("entity", entity)  # not only on the day the tenant is widened
         try:
             data = (tenant + "\x1f" + entity).encode()
         except (TypeError, UnicodeEncodeError):

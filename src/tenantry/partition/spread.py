@@ -54,7 +54,7 @@ class History:
         return self.layouts[-1]
 
     def at(self, moment: float) -> Layout:
-        """The layout in force at ``moment``, seconds since 1970. O(log versions)."""
+        """The layout in force at ``moment``, seconds since 1970. O(versions)."""
         return self.layouts[place_of(self.times, moment)]
 
     def during(self, start: float, end: float) -> tuple[Layout, ...]:

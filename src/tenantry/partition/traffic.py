@@ -7,7 +7,7 @@ given in the same unit.
 import csv
 import json
 from collections.abc import Iterator
-from math import isfinite
+from math import inf, isfinite
 
 from tenantry.config.syntax import decoded
 from tenantry.kernel.errors import InvalidValue
@@ -31,8 +31,8 @@ def parse_traffic(text: str | bytes) -> dict[str, float]:
         if not isinstance(tenant, str) or not tenant:
             raise InvalidValue(f"line {line}: tenant", tenant, "a tenant's id")
         found[tenant] = found.get(tenant, 0.0) + _rate(line, row)
-    if not sum(found.values()):
-        raise InvalidValue("traffic", f"{len(found)} tenants", "some traffic, of at least one tenant")
+    if not 0 < sum(found.values()) < inf:
+        raise InvalidValue("traffic", sum(found.values()), "some traffic, that adds up to a number")
     return found
 
 
@@ -40,8 +40,11 @@ def _from_csv(text: str) -> Iterator[tuple[int, dict[str, object]]]:
     reader = csv.DictReader(text.splitlines())
     if "tenant" not in (reader.fieldnames or ()):
         raise InvalidValue("line 1", reader.fieldnames, "a heading with the columns tenant and rate")
-    for row in reader:
-        yield reader.line_num, dict(row)
+    try:
+        for row in reader:
+            yield reader.line_num, dict(row)
+    except csv.Error as error:
+        raise InvalidValue(f"line {reader.line_num}", "text", "CSV", f"{error}.") from None
 
 
 def _from_json(text: str) -> Iterator[tuple[int, dict[str, object]]]:

@@ -1,7 +1,9 @@
 """What a change would move, said beforehand, against what it does move."""
 
+import tracemalloc
 from itertools import pairwise
 from math import inf
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
@@ -177,3 +179,29 @@ def test_a_spread_tenant_moves_more_when_partitions_are_added_and_also_between_o
     found = movement(Layout(48, default_spread=4), Layout(64, default_spread=4), dict.fromkeys(TENANTS, 1.0))
     assert found.keys_moved > 0.3
     assert 0 < found.between_old < found.keys_moved
+
+
+def test_what_is_suggested_moves_what_the_suggestion_says_where_partitions_are_reserved() -> None:
+    layout = Layout(32, {"quiet": 8}, reserved=range(24, 32))
+    [found] = suggest(layout, {"quiet": 1.0, **dict.fromkeys(TENANTS[:50], 20.0)}, most=50.0)
+    assert (found.tenant, found.choice.spread) == ("quiet", 1)
+    then = with_spreads(layout, (found,), 10.0)
+    assert movement(layout, then, {"quiet": 1.0}).keys_moved == found.choice.moved == 7 / 8
+    assert Placement(then).partitions_of("quiet", inf)[0] >= 24
+
+
+def test_overlap_takes_memory_by_how_many_partitions_there_are_and_not_by_their_numbers() -> None:
+    far = Layout([7, 2**31 - 1], {"wide": 2})  # as bits by number: 256 MiB a tenant
+    tracemalloc.start()
+    shared = overlap(far, ["wide", "a", "b"])
+    near = neighbours(far, "wide", ["a", "b"])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(shared.pairs.values()) == 3
+    assert near == ("a", "b")
+    assert most < 1 << 20
+
+
+def test_a_heat_map_is_xml_whatever_tenants_are_called() -> None:
+    drawn = heat_map(Layout(2), {"a\x01\ufffe<&": 1.0}, title="\x00")
+    assert "a\ufffd\ufffd<&" in {each.text for each in fromstring(drawn).iter()}

@@ -94,3 +94,10 @@ def test_simulate_sets_the_layout_beside_kafkas_hash() -> None:
 def test_a_wrong_call_is_told_what_to_change(words: tuple[str, ...], told: str) -> None:
     with pytest.raises((UsageError, InvalidValue), match=told):
         CliRunner().invoke(app, list(words), catch_exceptions=False)
+
+
+def test_plan_does_not_praise_jump_slots_where_the_tenant_moves_to_reserved_partitions(home: Path) -> None:
+    (home / "partitions.toml").write_text("[[layouts]]\npartitions = 8\nreserved = [5, 6, 7]\n")
+    told = said("plan", "--tenant", "small", "--spread", "3")
+    assert "100.0%" in told
+    assert "from the start" not in told

@@ -113,3 +113,25 @@ def test_what_is_missing_from_a_file_is_named_for_what_the_file_is() -> None:
         parse_traffic("\n")
     with pytest.raises(InvalidValue, match=r"left out twice .* Only the first layout may"):
         parse_history("[[layouts]]\npartitions = 4\n[[layouts]]\npartitions = 8\n")
+
+
+def test_a_time_in_json_is_text_and_means_what_it_means_in_toml() -> None:
+    text = '{"layouts": [{"effective_from": "2023-11-14T22:13:20Z", "partitions": 32}]}'
+    assert parse_history(text, format="json").newest.effective_from == 1_700_000_000
+
+
+@pytest.mark.parametrize("moment", ["2023-11-14T22:13:20", "soon"])
+def test_a_time_in_json_without_a_zone_or_that_is_none_is_refused(moment: str) -> None:
+    text = f'{{"layouts": [{{"effective_from": "{moment}", "partitions": 32}}]}}'
+    with pytest.raises(InvalidValue, match=r"layouts\[0\]\.effective_from.*a time with its zone"):
+        parse_history(text, format="json")
+
+
+def test_traffic_that_is_no_csv_is_refused_with_its_line() -> None:
+    with pytest.raises(InvalidValue, match=r"line 1.*field limit"):
+        parse_traffic("tenant,rate\n" + "a" * 200_000 + ",1\n")
+
+
+def test_rates_that_add_up_to_no_number_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="adds up to a number"):
+        parse_traffic("tenant,rate\na,1e308\nb,1e308\n")

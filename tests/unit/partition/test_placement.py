@@ -168,3 +168,24 @@ def test_a_layout_survives_pickling_and_cannot_be_changed() -> None:
 def test_what_does_not_fit_is_refused_with_its_place(told: str, make: object) -> None:
     with pytest.raises(InvalidValue, match=told):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("moment", ["now", None, [1]])
+def test_a_time_that_is_no_number_is_refused_in_words(moment: object) -> None:
+    placement = Placement(Layout(4))
+    with pytest.raises(InvalidValue, match="the event's own time"):
+        placement.partition_for("t", "e", moment)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("entity", [None, 17, b"order-17"])
+def test_an_entity_that_is_no_text_is_refused_before_its_tenant_is_widened_too(entity: object) -> None:
+    placement = Placement(Layout(8, {"wide": 4}))
+    for tenant in ("wide", "narrow"):
+        with pytest.raises(InvalidValue, match="entity"):
+            placement.partition_for(tenant, entity, 0.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [{"partitions": 1.5}, {"pins": {"t": 1.5}}, {"pins": {"t": None}}])
+def test_partitions_that_are_no_listing_are_refused_in_words(wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidValue, match="partitions' numbers, listed"):
+        Layout(**{"partitions": 4, **wrong})  # type: ignore[arg-type]
