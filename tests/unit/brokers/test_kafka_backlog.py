@@ -188,3 +188,8 @@ def test_gates_stand_before_what_moved_only_and_name_where_it_was_last() -> None
         expected = () if before == after else (Gate(Spot("t", before), Timestamp(50.0)),)
         assert gates(record(0, Spot("t", after), at=60.0), whose) == expected
         assert gates(record(0, Spot("t", before), at=49.0), whose) == ()
+
+
+def test_before_a_record_was_taken_nobody_knows_how_many_are_left() -> None:
+    share = next(iter(held().shares()))  # the group may stand at the log's end
+    assert lag_of(share, 1_000_000, Timestamp(100.0)).unfetched is None

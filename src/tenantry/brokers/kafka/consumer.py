@@ -138,7 +138,7 @@ class FairConsumer:
         identity: Identity | Exception
         try:
             identity = self._handling.identify(record)
-        except TenantryError as error:
+        except (TenantryError, UnicodeDecodeError) as error:  # bytes that are no text: the record's fault
             identity = error
         item = self._backlog.accept(record, identity)
         if item is not None:

@@ -22,8 +22,8 @@ class TenantLag:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """One partition. ``unfetched``: records above the last taken, of tenants not yet known; None before the
-    client has learned the end of the log. ``paused``: a bound was reached."""
+    """One partition. ``unfetched``: records above the last taken, of tenants not yet known; None before one
+    was taken, or before the client has learned the end of the log. ``paused``: a bound was reached."""
 
     spot: Spot
     unfinished: int
@@ -55,7 +55,7 @@ def lag_of(share: Share, end: int | None, now: Timestamp) -> PartitionLag:
 
 def _unfetched(share: Share, end: int | None) -> int | None:
     if end is None or share.tracker.last is None:
-        return end
+        return None
     return max(0, end - share.tracker.last - 1)
 
 

@@ -45,7 +45,8 @@ class Identity(NamedTuple):
 
 
 Identify = Callable[[Record], Identity]
-"""Says whose a record is; raises :class:`~tenantry.kernel.errors.TenantryError` when it is nobody's."""
+"""Says whose a record is; raises :class:`~tenantry.kernel.errors.TenantryError`, or UnicodeDecodeError, when
+it is nobody's."""
 
 
 @dataclass(frozen=True, slots=True)
