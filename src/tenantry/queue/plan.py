@@ -120,7 +120,7 @@ class PlannerMemory:
                 case FlowOpened():
                     self._open(FlowStanding(change, tail=change.head - 1), now)
                 case Heard():
-                    self._shapers.heard(self._flows[change.flow].lane, change.summary)
+                    self._heard(change)
                 case Withdrawn():
                     self._withdrawn(change)
                 case Ordered():
@@ -314,6 +314,12 @@ class PlannerMemory:
         if change.first != flow.log.tail + 1:  # a line that is guessed at runs jobs twice or too early
             raise InvariantBroken(f"flow {change.flow}: place {change.first} told after {flow.log.tail}")
         flow.rule.add(change.flow, flow.log.append(change.count, now), cost=change.cost)
+
+    def _heard(self, change: Heard) -> None:
+        """A flow that is unknown had no work left at the last rebuild: an old token speaks (law K2)."""
+        flow = self._flows.get(change.flow)
+        if flow is not None:
+            self._shapers.heard(flow.lane, change.summary)
 
     def _left(self, change: Left, now: Timestamp) -> None:
         """Jobs of one pick tend to leave together, and are settled together."""

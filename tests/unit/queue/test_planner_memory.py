@@ -12,11 +12,14 @@ from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.lanes.model import HTTP, Kind, Target
 from tenantry.lanes.orders import Scope
+from tenantry.lanes.outcome import Outcome
+from tenantry.lanes.summary import summary_of
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.queue.changes import (
     Change,
     Deferred,
     FlowOpened,
+    Heard,
     Left,
     LiveNode,
     Ordered,
@@ -146,3 +149,9 @@ def test_a_submit_that_is_told_out_of_turn_is_not_guessed_at() -> None:
     memory = told(memory_of(), FLOW, Submitted(FLOW.flow, Seq(1), 1))
     with pytest.raises(InvariantBroken, match="place 4 told after 1"):
         told(memory, Submitted(FLOW.flow, Seq(4), 1))
+
+
+def test_what_an_old_token_says_of_a_flow_that_was_emptied_long_ago_changes_nothing() -> None:
+    memory = told(memory_of(), Heard(FlowId(9), summary_of([Outcome("timeout", busy_for=1.0)])))
+    told(memory, FLOW, Submitted(FLOW.flow, Seq(1), 1))
+    assert started(memory, NOW) == [1]
