@@ -79,7 +79,8 @@ def best_possible(had: int, spread: int) -> float:
 def suggest(
     layout: Layout, traffic: Mapping[str, float], *, most: float | None = None
 ) -> tuple[Suggestion, ...]:
-    """Spreads to change, most traffic first. Pure; O(tenants · P), and for each change O(spreads + P log P).
+    """Spreads to change, most traffic first. Pure; O(tenants log tenants), and O(spreads + P log P) for
+    each change.
 
     ``most``: the rate that one partition should carry of one tenant, in the unit of ``traffic``; an equal
     share of all traffic unless given. A pinned tenant is left alone. A spread grows by doubling, which moves
@@ -88,12 +89,14 @@ def suggest(
     if most is not None and not 0 < most < inf:
         raise InvalidValue("most", most, "a rate above 0")
     bound = most or sum(traffic.values()) / len(layout.active)
+    ordinary, widest = min(layout.default_spread, len(layout.shared())), len(layout.apart())
     found = []
     for tenant, rate in sorted(traffic.items(), key=lambda each: (-each[1], each[0])):
         if tenant in layout.pins or not rate:
             continue
-        now, needed = layout.spread_of(tenant), max(1, ceil(rate / bound - 1e-9))
-        wanted = _wanted(now, needed, len(layout.apart()))
+        now = layout.spread_of(tenant) if tenant in layout.spreads else ordinary
+        needed = max(1, ceil(rate / bound - 1e-9))
+        wanted = _wanted(now, needed, widest)
         if wanted != now:
             slots = _slots(layout, tenant, now, wanted)
             moved = _choice(layout, tenant, wanted, slots)
