@@ -45,6 +45,7 @@ _MOMENTS = {
     "claims": ["expires_at", "claimed_at"],
     "nodes": ["seen_at"],
     "place": ["expires_at"],
+    "shedding": ["changed_at", "expires_at"],
     "stored": ["due_at", "submitted_at"],
     "jobs": ["submitted_at"],
     "idempotency": ["expires_at"],
@@ -57,7 +58,7 @@ _MOMENTS = {
 _TABLES = (  # in an order that foreign keys allow
     "tails", "flows", "lanes", "load", "endings", "jobs", "deferred", "withdrawn", "attempts", "claims",
     "changes", "nodes", "idempotency", "outcomes", "dead_letters", "stored", "bulk_sets", "orders",
-    "order_log",
+    "order_log", "shedding",
 )  # fmt: skip
 
 

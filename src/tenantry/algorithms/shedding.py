@@ -5,7 +5,8 @@ Theory
 Overload is known by *waiting*, not by length: one bursting tenant can make any queue long, while the age of
 work that is **within its tenant's quota** says that capacity is missing (the seed document scales out on
 that). Age alone is not enough either: old work beside idle slots is blocked by something else, and shedding
-would not help it. So pressure takes both, age over what is tolerated and slots in use.
+would not help it. So pressure takes both, age over what is tolerated and slots in use. Whose work counts, and
+how many tenants must wait, is its caller's to measure (:mod:`tenantry.queue.overload`).
 
 Levels rise one step at a time, each after pressure has lasted, and fall one at a time after a longer calm:
 *hysteresis*, so that shedding, which itself removes pressure, does not flap (as in random early detection, S.
@@ -69,9 +70,12 @@ class SheddingSettings:
     fall_after: float = 15.0
 
 
+DEFAULTS = SheddingSettings()
+
+
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """``age``: seconds that the oldest in-quota work has waited. ``used``: part of the slots in use."""
+    """``age``: seconds that in-quota work has waited. ``used``: part of the slots in use."""
 
     age: float
     used: float
@@ -110,7 +114,12 @@ def sheds(level: Level, work: Work, standing: Standing) -> bool:
     return level >= (Level.RETRIES if work is Work.RETRY else Level.STANDARD)
 
 
-def retry_after(shedding: Shedding, settings: SheddingSettings, draw: float) -> float:
-    """Seconds after which to come back with what was refused: the time in which the level can fall, spread
-    by ``draw`` in [0, 1] over as long again. Pure, O(1)."""
-    return max(1.0, settings.fall_after) * max(1, shedding.level) * (1.0 + draw)
+def falls_in(shedding: Shedding, settings: SheddingSettings) -> float:
+    """Seconds in which the level can have fallen to nothing, at best; 0 when nothing is shed. Pure, O(1)."""
+    return settings.fall_after * shedding.level
+
+
+def retry_after(falls_in: float, draw: float) -> float:
+    """Seconds, 1 at least, after which to come back with what was refused: the time in which the level can
+    have fallen, spread by ``draw`` in [0, 1] over as long again. Pure, O(1)."""
+    return max(1.0, falls_in) * (1.0 + draw)

@@ -17,12 +17,11 @@ DEDICATED_POOL_HANDFUL = 5
 
 
 class Shedding(StrEnum):
-    """In which order tiers give way under global overload. Kept for load shedding, which comes with lanes:
-    nothing sheds yet, and the value changes nothing."""
+    """In which order tiers give way while their pool is overloaded (:mod:`tenantry.algorithms.shedding`)."""
 
-    FIRST = "first"
-    MIDDLE = "middle"
-    LAST = "last"
+    FIRST = "first"  # new background work is refused before anything else
+    MIDDLE = "middle"  # retries are put off, then new work of every class is refused
+    LAST = "last"  # never
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ class Rule(StrEnum):
 
     RATE = "rate"  # the tenant's submit rate; retry_after is exact for a lone caller
     BOUND = "bound"  # the tenant's queue bound; retry_after is an estimate with jitter
+    OVERLOAD = "overload"  # the whole pool sheds work of this tier; retry_after is an estimate with jitter
     KEY_REUSED = "idempotency_key_reused"  # the same key came with another body; coming back does not help
 
 

@@ -4,10 +4,11 @@ Every move is one call without an await, so on one event loop each is a transact
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
+from tenantry.algorithms.shedding import Level
 from tenantry.kernel.clock import Clock
 from tenantry.kernel.errors import InvariantBroken, PlaceLost
 from tenantry.kernel.instant import Seconds, Timestamp
@@ -19,7 +20,17 @@ from tenantry.lanes.plain import Plain
 from tenantry.memory.records import Account, Bulk, Claim, Flow, FlowKey, Job, Place, PlannersPlace, Worker
 from tenantry.queue.changes import Change, Deferred, FlowOpened, Held, Left, Ordered, Withdrawn
 from tenantry.queue.lifecycle import KEYS_KEPT_FOR, JobEvent, after
-from tenantry.queue.model import ClaimId, FlowId, JobId, JobState, NewJob, NodeId, Seq
+from tenantry.queue.model import (
+    ClaimId,
+    FlowId,
+    JobId,
+    JobState,
+    NewJob,
+    NodeId,
+    PoolLevel,
+    Seq,
+    StandingLevel,
+)
 from tenantry.queue.ordering import UNORDERED, bucket
 from tenantry.queue.signal import Signal
 
@@ -39,6 +50,7 @@ class Books:
         self.shapers: dict[Lane, Sequence[Plain]] = {}
         self.claims: dict[ClaimId, Claim] = {}
         self.deferred: dict[Place, Job] = {}
+        self._levels: dict[str, tuple[PoolLevel, Timestamp, Timestamp]] = {}  # with since and until when
         self.workers: dict[NodeId, Worker] = {}
         self.place = PlannersPlace()
         self.changes: list[Change] = []
@@ -89,6 +101,28 @@ class Books:
         if self.planner_lives():
             self.changes.extend(changes)
         self.changed.set()
+
+    def keep_levels(self, levels: Iterable[PoolLevel], fresh_for: Seconds) -> None:
+        """How much pools shed, in place of what was said of them before."""
+        now = self.now()
+        for each in levels:
+            before, since, until = self._levels.get(each.pool, (None, now, now))
+            goes_on = before is not None and before.level is each.level and now < until
+            self._levels[each.pool] = (each, since if goes_on else now, Timestamp(now + fresh_for))
+
+    def fresh_levels(self) -> list[StandingLevel]:
+        """The pools that shed, as far as it is fresh."""
+        now = self.now()
+        return [
+            StandingLevel(level, now - since, until - now)
+            for _, (level, since, until) in sorted(self._levels.items())
+            if level.level and now < until
+        ]
+
+    def level_of(self, pool: str) -> Level:
+        """What the pool sheds."""
+        levels = (each.level.level for each in self.fresh_levels() if each.level.pool == pool)
+        return next(levels, Level.NONE)
 
     # -- a job's way -----------------------------------------------------------------------------------
 

@@ -45,6 +45,7 @@ def facts_of(books: Books, job: Job, pool: str) -> Facts:
         shaper=None if kept is None else readable(kept, in_flight=lane_in_flight, now=now),
         waiting=frozenset(tenant for tenant, count in waiting.items() if count > 0),
         planner_live=books.planner_lives(),
+        pool_level=books.level_of(pool),
         pool=pool,
     )
 

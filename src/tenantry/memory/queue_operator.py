@@ -13,7 +13,7 @@ from tenantry.memory.queue_audit import faults
 from tenantry.memory.queue_intake import announce
 from tenantry.memory.queue_lanes import lanes_of
 from tenantry.memory.records import Account, Job
-from tenantry.queue.model import Fed, JobState
+from tenantry.queue.model import Fed, JobState, StandingLevel
 
 
 class OperatorSide:
@@ -60,6 +60,9 @@ class OperatorSide:
         counts[JobState.RUNNING] = running
         counts[JobState.WAITING] = unended - running - outside[JobState.DELAYED]
         return {state: counts[state] for state in JobState}
+
+    async def levels(self) -> Sequence[StandingLevel]:
+        return self._books.fresh_levels()
 
     async def audit(self) -> Sequence[str]:
         return tuple(faults(self._books))

@@ -10,7 +10,7 @@ from tenantry.memory.books import Books
 from tenantry.memory.records import Claim, Flow, Job, Place, PlannersPlace, Worker
 from tenantry.queue.changes import ClaimPlan, FlowStanding, Left, LiveNode, Round, Standing, Withdrawn
 from tenantry.queue.lifecycle import START_LEASE
-from tenantry.queue.model import ClaimId, FlowId
+from tenantry.queue.model import ClaimId, FlowId, PoolLevel
 
 
 class PlannerSide:
@@ -50,6 +50,7 @@ class PlannerSide:
             withdrawn=tuple(Withdrawn(flow.opened.flow, seq) for flow in flows for seq in sorted(flow.gone)),
             nodes=self._live_nodes(),
             orders=tuple(books.ordered(scope) for scope in {scope for _, scope in books.orders}),
+            levels=tuple(each.level for each in books.fresh_levels()),
         )
 
     async def round(self, term: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]) -> Round:
@@ -68,6 +69,10 @@ class PlannerSide:
     async def keep_shapers(self, term: int, states: Mapping[Lane, Sequence[Plain]]) -> None:
         self._books.hold_place(term)
         self._books.shapers.update(states)
+
+    async def keep_levels(self, term: int, levels: Sequence[PoolLevel], fresh_for: Seconds) -> None:
+        self._books.hold_place(term)
+        self._books.keep_levels(levels, fresh_for)
 
     async def held(self, term: int) -> frozenset[Place]:
         self._books.hold_place(term)

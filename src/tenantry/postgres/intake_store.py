@@ -8,6 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
+from tenantry.algorithms.shedding import Level
 from tenantry.kernel.clock import Clock
 from tenantry.kernel.instant import Instant, Timestamp, as_timestamp
 from tenantry.kernel.randomness import Randomness
@@ -295,5 +296,6 @@ def _facts(tenant: TenantId, row: asyncpg.Record, pool: str) -> Facts:
         shaper=shaper_of(row["shaper"], in_flight=running, now=now),
         waiting=frozenset(TenantId(each) for each in row["waiting"]),
         planner_live=row["planner"],
+        pool_level=Level(row["level"]),
         pool=pool,
     )

@@ -15,9 +15,10 @@ from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
 from tenantry.postgres.lane_rows import record, records, shaper_of
+from tenantry.postgres.levels import standing_level
 from tenantry.postgres.statements import statement
 from tenantry.postgres.whole import one_instant, whole_tables
-from tenantry.queue.model import Fed, JobId, JobState
+from tenantry.queue.model import Fed, JobId, JobState, StandingLevel
 
 _FEED = "SELECT * FROM tenantry.feed($1, $2, $3, $4)"
 _KEYS_A_BATCH = 1_000
@@ -76,6 +77,10 @@ class PostgresOperatorStore:
             async with whole_tables(self._pool.acquire()) as connection:
                 (row,) = await connection.fetch(statement("operator/counts"))
         return {state: row[state.value] for state in JobState}
+
+    async def levels(self) -> Sequence[StandingLevel]:
+        with translated("reading what pools shed"):
+            return [standing_level(row) for row in await self._pool.fetch(statement("inspection/levels"))]
 
     async def audit(self) -> Sequence[str]:
         with translated("auditing"):

@@ -20,6 +20,7 @@ from tenantry.lanes.summary import decoded
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
+from tenantry.postgres.levels import standing_level
 from tenantry.postgres.statements import statement
 from tenantry.postgres.whole import whole_tables
 from tenantry.queue.changes import (
@@ -40,7 +41,7 @@ from tenantry.queue.changes import (
     Withdrawn,
 )
 from tenantry.queue.lifecycle import NODE_FRESH_FOR, START_LEASE
-from tenantry.queue.model import FlowId, JobClass, Seq
+from tenantry.queue.model import FlowId, JobClass, PoolLevel, Seq
 
 _SWEEP_EVERY = 20  # rounds between two looks below the highest change seen: ids commit out of order
 
@@ -96,6 +97,7 @@ class PostgresPlannerStore:
         withdrawn = await connection.fetch(statement("planner/rebuild_withdrawn"))
         nodes = await connection.fetch(statement("planner/nodes"), term, NODE_FRESH_FOR)
         orders = await connection.fetch(statement("planner/rebuild_orders"))
+        levels = await connection.fetch(statement("inspection/levels"))
         self._known = {row["change_id"] for row in known}
         self._above = 0
         self._tails = {row["flow_id"]: row["tail"] for row in flows}
@@ -113,6 +115,7 @@ class PostgresPlannerStore:
             withdrawn=tuple(Withdrawn(r["flow_id"], r["seq"]) for r in withdrawn),
             nodes=self._nodes(nodes, term),
             orders=tuple(map(_ordered, orders)),
+            levels=tuple(standing_level(row).level for row in levels),
         )
 
     async def keep_shapers(self, term: int, states: Mapping[Lane, Sequence[Plain]]) -> None:
@@ -121,6 +124,16 @@ class PostgresPlannerStore:
         with translated("keeping the shapers"):
             kept = await self._side.fetchval(
                 statement("planner/keep_shapers"), term, tenants, targets, encoded
+            )
+        if kept is None:
+            self._lost(term)
+
+    async def keep_levels(self, term: int, levels: Sequence[PoolLevel], fresh_for: Seconds) -> None:
+        rows = [(each.pool, int(each.level), each.age, each.used, each.falls_in) for each in levels]
+        columns = zip(*rows, strict=True) if rows else ((),) * 5
+        with translated("keeping the levels"):
+            kept = await self._side.fetchval(
+                statement("planner/keep_levels"), term, fresh_for, *map(list, columns)
             )
         if kept is None:
             self._lost(term)

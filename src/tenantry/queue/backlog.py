@@ -1,6 +1,6 @@
 """How much stands in the queue, counted by tenant and told by tier. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tenantry.config.tiers import Tier
@@ -22,6 +22,21 @@ class Tally:
         self.delayed += other.delayed
         self.running += other.running
         self.oldest = max(self.oldest, other.oldest)
+
+
+def tallies(
+    lines: Iterable[tuple[TenantId, int, float]], running: Iterable[TenantId], delayed: Iterable[TenantId]
+) -> dict[TenantId, Tally]:
+    """``lines``: of each flow its tenant, how many wait, and for how long the oldest has in quota.
+    ``running``, ``delayed``: the tenant of each such job."""
+    found: dict[TenantId, Tally] = {}
+    for tenant, waiting, oldest in lines:
+        found.setdefault(tenant, Tally()).add(Tally(waiting=waiting, oldest=oldest))
+    for tenant in running:
+        found[tenant].running += 1
+    for tenant in delayed:
+        found[tenant].delayed += 1
+    return found
 
 
 def by_tier(found: Mapping[TenantId, Tally], tiers: Mapping[TenantId, Tier]) -> tuple[Backlog, ...]:

@@ -11,7 +11,7 @@ from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
 from tenantry.lanes.orders import Scope
 from tenantry.lanes.summary import Summary
-from tenantry.queue.model import FlowId, JobClass, NodeId, Seq
+from tenantry.queue.model import FlowId, JobClass, NodeId, PoolLevel, Seq
 
 Place = tuple[FlowId, Seq]
 """Where a job stands in the log of its flow."""
@@ -148,6 +148,7 @@ class Standing:
     withdrawn: tuple[Withdrawn, ...]  # cancelled places that the head has not passed
     nodes: tuple[LiveNode, ...]
     orders: tuple[Ordered, ...] = ()
+    levels: tuple[PoolLevel, ...] = ()  # what pools shed, as far as it is fresh
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tenantry.algorithms.circuit_breaker import BreakerState
+from tenantry.algorithms.shedding import Level
 from tenantry.kernel.events import Event
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.kernel.verdict import Rule
 from tenantry.lanes.shaper import Held
-from tenantry.queue.model import Ending, JobClass, JobId, NodeId
+from tenantry.queue.model import Ending, JobClass, JobId, NodeId, PoolLevel
 
 # intake
 
@@ -290,8 +291,25 @@ class BreakerMoved(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LevelsMeasured(Event):
+    """How hard every pool is pressed and how much it sheds, once a second: what is not in it sheds
+    nothing."""
+
+    levels: tuple[PoolLevel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelChanged(Event):
+    """A pool came from the level ``before`` to one that sheds more, or less."""
+
+    level: PoolLevel
+    before: Level
+
+
+@dataclass(frozen=True, slots=True)
 class StoreFailed(Event):
-    """A loop (``planner``, ``worker``, ``renewal``, ``feeder``) met an unreachable store and will try again.
+    """A loop (``planner``, ``worker``, ``renewal``, ``feeder``, ``levels``) met an unreachable store and will
+    try again.
 
     ``error``: the class of the error, never its text (driver messages may hold addresses and values).
     """

@@ -6,6 +6,7 @@ from math import ceil
 
 from tenantry.algorithms.fair_share import cap_slots
 from tenantry.algorithms.fair_share.shares import Shares
+from tenantry.algorithms.shedding import Level
 from tenantry.config.model import NO_SETTINGS
 from tenantry.config.ports import TenantDirectory
 from tenantry.config.tiers import SHARED_POOL, Tier
@@ -17,6 +18,7 @@ from tenantry.lanes.orders import OrderRecord, Scope, lowest_ceiling, pauses
 from tenantry.lanes.shaper import ShaperState
 from tenantry.lanes.table import LaneFacts, LaneState, standing_of
 from tenantry.queue.model import JobState
+from tenantry.queue.overload import puts_off
 
 
 class WaitsFor(StrEnum):
@@ -33,6 +35,7 @@ class WaitsFor(StrEnum):
     RATE = "rate"
     LINE = "line"
     SHARE = "share"
+    OVERLOAD = "overload"
     PLANNER = "planner"
 
 
@@ -62,12 +65,14 @@ class Facts:
     orders: tuple[OrderRecord, ...] = ()  # of persons, over the job's lane, the narrowest first
     shaper: ShaperState | None = field(default=None, repr=False)  # of its lane, as it was kept last
     waiting: frozenset[TenantId] = field(default=frozenset(), repr=False)  # whose work; never told to tenants
+    pool_level: Level = Level.NONE
     # from the directory, filled by facts_of
     pool: str = SHARED_POOL
     cap: float = 1.0
     dispatch_rate: float | None = None
     timeout_for: Seconds = NO_SETTINGS.timeout_for
     share: float | None = None
+    retries_put_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ def facts_of(facts: Facts, directory: TenantDirectory) -> Facts:
         timeout_for=settings.timeout_for,
         shaper=facts.shaper if is_adaptive(facts.target, settings) else None,
         tenants_waiting=len(rivals),
+        retries_put_off=puts_off(facts.pool_level, tier),
         share=_share_of(tier, rivals if facts.tenant in facts.waiting else [*rivals, tier], directory.floor),
     )
 
@@ -230,6 +236,13 @@ def _cap(facts: Facts) -> Reason | None:
     return Reason(WaitsFor.CAP, f"The tenant {held}: {_percent(facts.cap)} of {facts.pool_slots}.")
 
 
+def _overload(facts: Facts) -> Reason | None:
+    if not facts.retries_put_off or not facts.attempts or facts.ordered:
+        return None
+    detail = f"The pool {facts.pool!r} is overloaded: retries wait until that is over, or for 5 min."
+    return Reason(WaitsFor.OVERLOAD, detail)
+
+
 def _rate(facts: Facts) -> Reason | None:
     if facts.dispatch_rate is None or _cap(facts) or not _slot_is_free(facts):
         return None  # it may limit, but it is not what the job waits for now
@@ -268,6 +281,7 @@ _RULES = (
     _order,
     _ceiling,
     _lane_limit,
+    _overload,
     _cap,
     _rate,
     _line,

@@ -1,7 +1,9 @@
-"""The way into the queue: validate, ask the rate, ask the bound, store. One service, without a loop.
+"""The way into the queue: validate, ask whether the pool sheds, ask the rate, ask the bound, store. One
+service, without a loop.
 
 In that order, since each step costs more than the one before. What a later step refuses is not charged to the
-rate; of an error of the store the charge stays, because the jobs may have been stored.
+rate; of an error of the store the charge stays, because the jobs may have been stored. What a pool sheds is
+known already (:class:`tenantry.queue.level_watch.LevelWatch`): no submit waits for it.
 """
 
 from collections import Counter
@@ -26,16 +28,24 @@ from tenantry.queue.admission import (
     target_of,
 )
 from tenantry.queue.events import BulkStored, JobsAccepted, SubmitRefused
-from tenantry.queue.model import Accepted, BulkSet, NewJob
+from tenantry.queue.model import Accepted, BulkSet, NewJob, PoolLevel
+from tenantry.queue.overload import refusal_of
 from tenantry.queue.ports import IntakeStore, RateGate
+
+
+def nothing_shed(pool: str) -> PoolLevel | None:
+    """For an admission that no planner tells of overload."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class IntakeSettings:
-    """``limits``: what one call may hold. ``targets``: the rule for a tenant's targets, from its document."""
+    """``limits``: what one call may hold. ``targets``: the rule for a tenant's targets, from its document.
+    ``level_of``: what a pool sheds now, from memory."""
 
     limits: Limits = DEFAULT_LIMITS
     targets: Callable[[TenantDocument], TargetCheck] = target_of
+    level_of: Callable[[str], PoolLevel | None] = nothing_shed
 
 
 DEFAULT_SETTINGS = IntakeSettings()
@@ -65,13 +75,15 @@ class Admission:
     async def submit(self, tenant: TenantId, jobs: Sequence[NewJob]) -> Accepted | Refusal:
         """Accept 1 to ``limits.batch`` jobs, all or none. Accepted means durable (law K1).
 
-        A refusal is by RATE (``retry_after`` is exact for a lone caller), BOUND (an estimate with jitter) or
-        KEY_REUSED (law K5).
+        A refusal is by OVERLOAD or BOUND (estimates with jitter), RATE (``retry_after`` is exact for a lone
+        caller) or KEY_REUSED (law K5). While a pool sheds, a known idempotency key is not looked for.
         """
         document, tier = self._known(tenant)
         check_batch(jobs, self._settings.limits, self._settings.targets(document))
-        answer = self._rate_gate.try_acquire(tenant, len(jobs)) or await self._store_within(
-            tier, tenant, jobs
+        answer = (
+            self._shed(tier, jobs)
+            or self._rate_gate.try_acquire(tenant, len(jobs))
+            or await self._store_within(tier, tenant, jobs)
         )
         if isinstance(answer, Refusal):
             self._events(SubmitRefused(tenant, tier.name, answer.rule, len(jobs), answer.retry_after))
@@ -83,11 +95,13 @@ class Admission:
         """Store 1 to ``limits.bulk`` jobs as one set, to be fed in as the tenant's bound has room.
 
         The rate is not asked: a set is one call, and what it holds enters no faster than the bound drains.
-        A refusal is by BOUND: the tenant has as much stored as ``limits.stored`` allows.
+        A refusal is by BOUND: the tenant has as much stored as ``limits.stored`` allows; or by OVERLOAD.
         """
         document, tier = self._known(tenant)
         check_bulk(jobs, self._settings.limits, self._settings.targets(document))
-        answer = await self._store.submit_bulk(tenant, jobs, most=self._settings.limits.stored)
+        answer = self._shed(tier, jobs) or await self._store.submit_bulk(
+            tenant, jobs, most=self._settings.limits.stored
+        )
         if isinstance(answer, Refusal):
             answer = self._spread(answer)
             self._events(SubmitRefused(tenant, tier.name, answer.rule, len(jobs), answer.retry_after))
@@ -107,6 +121,12 @@ class Admission:
         if not_charged:
             self._rate_gate.give_back(tenant, not_charged)
         return self._spread(answer) if isinstance(answer, Refusal) else answer
+
+    def _shed(self, tier: Tier, jobs: Sequence[NewJob]) -> Refusal | None:
+        level = self._settings.level_of(tier.pool)
+        if level is None:
+            return None
+        return refusal_of(level, tier, jobs, self._randomness.uniform(0.0, 1.0))
 
     def _spread(self, refusal: Refusal) -> Refusal:
         if refusal.rule is not Rule.BOUND or refusal.retry_after is None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import NewType
 
+from tenantry.algorithms.shedding import Level
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
@@ -232,3 +233,28 @@ class Settlement:
     reason: str = ""
     status: int | None = None
     outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLevel:
+    """How much one pool sheds, and why: its planner's last word.
+
+    ``age``: seconds that more than half of the tenants have waited within their quota. ``used``: part of the
+    slots in use, in [0, 1]. ``falls_in``: seconds in which the level can have fallen to nothing, at best.
+    """
+
+    pool: str
+    level: Level
+    age: Seconds
+    used: float
+    falls_in: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class StandingLevel:
+    """A level as a store answers it. ``stands_for``: seconds since the pool came to it. ``fresh_for``:
+    seconds > 0 until it means nothing, unless a planner says it again."""
+
+    level: PoolLevel
+    stands_for: Seconds
+    fresh_for: Seconds

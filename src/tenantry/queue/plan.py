@@ -5,23 +5,22 @@ it is thrown away and built again.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import groupby
 from typing import cast
 
 from tenantry.algorithms.fair_share import Charge, FairShare, Pick
+from tenantry.algorithms.shedding import Pressure
 from tenantry.config.model import NO_SETTINGS
 from tenantry.config.ports import TenantDirectory
 from tenantry.config.tiers import Tier
 from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Timestamp
-from tenantry.kernel.tenant import TenantId, TierName, Weight
+from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.adaptive import is_adaptive, shaper_settings
 from tenantry.lanes.model import Kind, Lane, Target, kind_of
 from tenantry.lanes.plain import Plain
 from tenantry.lanes.shaper import Held as HeldBy
-from tenantry.queue.backlog import Tally, by_tier
+from tenantry.queue.backlog import by_tier, tallies
 from tenantry.queue.booking import Booking, Planned
 from tenantry.queue.changes import (
     Change,
@@ -38,36 +37,15 @@ from tenantry.queue.changes import (
     Submitted,
     Withdrawn,
 )
+from tenantry.queue.deferrals import Deferrals
 from tenantry.queue.events import Backlog, PoolSlots
 from tenantry.queue.flow_log import FlowLog, Taken
-from tenantry.queue.model import FlowId, Seq
-from tenantry.queue.node_slots import Fleet, Holder, NodeSlots, kinds_of
+from tenantry.queue.known import ASIDE, REMOVED, KnownFlow, Running
+from tenantry.queue.model import FlowId, PoolLevel, Seq
+from tenantry.queue.node_slots import Fleet, NodeSlots, kinds_of
 from tenantry.queue.orders import LaneOrders
+from tenantry.queue.overload import pressures
 from tenantry.queue.shaping import Move, Shapers, lower
-
-REMOVED = Tier(TierName("removed"), Weight(1.0))
-"""Serves what a tenant left behind that the registry no longer names: accepted work still ends (K1)."""
-
-ASIDE = Kind("")
-"""What stands for every kind that no node has announced."""
-
-
-@dataclass(slots=True)
-class _Flow:
-    opened: FlowOpened
-    lane: Lane
-    log: FlowLog
-    rule: FairShare
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Running:
-    """What every job of one pick on one node shares."""
-
-    charge: Charge
-    holder: Holder
-    rule: FairShare
-    lane: Lane
 
 
 class PlannerMemory:
@@ -79,13 +57,12 @@ class PlannerMemory:
         self._rules: dict[str, FairShare] = {}
         self._pools: dict[TenantId, str] = {}
         self._tiers: dict[TenantId, Tier] = {}
-        self._flows: dict[FlowId, _Flow] = {}
+        self._flows: dict[FlowId, KnownFlow] = {}
         self._lanes: dict[Lane, list[FlowId]] = {}
         self._fleet = Fleet()
         self._shapers = Shapers(draw)
-        self._running: dict[tuple[FlowId, Seq], _Running] = {}
-        self._delayed: dict[tuple[FlowId, Seq], Deferred] = {}
-        self._due: list[tuple[float, FlowId, Seq]] = []
+        self._running: dict[tuple[FlowId, Seq], Running] = {}
+        self._deferrals = Deferrals()
         self._kinds: set[Kind] = set()  # that a node has announced
         self._aside: set[Kind] = set()  # that tenants ask for and no node has announced
         self._build(standing)
@@ -172,9 +149,12 @@ class PlannerMemory:
     def next_due(self) -> float | None:
         """The next instant at which there may be something to plan that no change announces; None: never."""
         timers = [self._shapers.next_due(), *(rule.next_timer() for rule in self._rules.values())]
-        if self._due:
-            timers.append(self._due[0][0])
+        timers.append(self._deferrals.next_due())
         return min((at for at in timers if at is not None), default=None)
+
+    def shed(self, levels: Iterable[PoolLevel]) -> None:
+        """How much each pool sheds from now on: whose retries are put off."""
+        self._deferrals.shed(levels)
 
     def shapers_to_keep(self, now: Timestamp) -> dict[Lane, list[Plain]]:
         """States of shapers that the store should keep now."""
@@ -205,21 +185,27 @@ class PlannerMemory:
         """How many lanes a shaper or breaker holds, by reason."""
         return self._shapers.held()
 
+    def pressures(self, now: Timestamp) -> dict[str, Pressure]:
+        """How hard each pool is pressed. O(flows + tenants), O(pools) while all of them are at rest."""
+        waiting = (
+            (flow.opened.tenant, flow.log.waiting_since())
+            for flow in self._flows.values()
+            if flow.rule.wants_slot(flow.opened.flow)
+        )
+        return pressures(self.pools(), self._tiers, self._rules, waiting, floor=self._floor, now=now)
+
     def backlogs(self, now: Timestamp) -> tuple[Backlog, ...]:
         """What stands in each tier of each pool. O(flows + jobs in flight + jobs delayed)."""
-        found: dict[TenantId, Tally] = {}
         slots = {pool.pool: pool.slots for pool in self.pools()}
-        for flow in self._flows.values():
-            standing = found.setdefault(flow.opened.tenant, Tally())
-            standing.waiting += flow.log.waiting()
-            standing.oldest = max(standing.oldest, self._in_quota_for(flow, slots, now))
-        for flow_id, _ in self._running:
-            found[self._flows[flow_id].opened.tenant].running += 1
-        for flow_id, _ in self._delayed:
-            found[self._flows[flow_id].opened.tenant].delayed += 1
-        return by_tier(found, self._tiers)
+        lines = (
+            (flow.opened.tenant, flow.log.waiting(), self._in_quota_for(flow, slots, now))
+            for flow in self._flows.values()
+        )
+        running = (self._flows[flow].opened.tenant for flow, _ in self._running)
+        delayed = (self._flows[flow].opened.tenant for flow, _ in self._deferrals.places())
+        return by_tier(tallies(lines, running, delayed), self._tiers)
 
-    def _in_quota_for(self, flow: _Flow, slots: Mapping[str, int], now: Timestamp) -> float:
+    def _in_quota_for(self, flow: KnownFlow, slots: Mapping[str, int], now: Timestamp) -> float:
         """How long the oldest job in line has waited, if its tenant could run it and is below its share."""
         since, tenant = flow.log.waiting_since(), flow.opened.tenant
         if since is None or self._orders.paused(flow.lane):
@@ -248,21 +234,23 @@ class PlannerMemory:
             self._give(flow, part, node, pick.charge)
             booking.on(node.live).add(flow.opened.flow, part)
 
-    def _give(self, flow: _Flow, jobs: Sequence[Taken], node: NodeSlots, charge: Charge) -> None:
+    def _give(self, flow: KnownFlow, jobs: Sequence[Taken], node: NodeSlots, charge: Charge) -> None:
         self._fleet.hold(node.holder, len(jobs))
-        running = _Running(charge, node.holder, flow.rule, flow.lane)
+        running = Running(charge, node.holder, flow.rule, flow.lane)
         for seq, _, _ in jobs:
             self._running[flow.opened.flow, seq] = running
 
     def _release_due(self, now: Timestamp) -> None:
-        while self._due and self._due[0][0] <= now:
-            _, flow_id, seq = heappop(self._due)
-            deferred = self._delayed.pop((flow_id, seq), None)
-            if deferred is not None:
-                flow = self._flows[flow_id]
-                first = deferred.first or (flow.opened.ordered and deferred.attempts > 0)
-                flow.log.put_back(seq, deferred.attempts, first=first, at=deferred.due_at)
-                flow.rule.add(flow_id)
+        for deferred, since in self._deferrals.due(now, self._tier_if_alone):
+            flow = self._flows[deferred.flow]
+            first = deferred.first or (flow.opened.ordered and deferred.attempts > 0)
+            flow.log.put_back(deferred.seq, deferred.attempts, first=first, at=since)
+            flow.rule.add(deferred.flow)
+
+    def _tier_if_alone(self, flow: FlowId) -> Tier | None:
+        """The tier of a flow in which nothing waits behind a retry."""
+        opened = self._flows[flow].opened
+        return None if opened.ordered else self._tiers[opened.tenant]
 
     # -- single changes --------------------------------------------------------------------------------
 
@@ -282,7 +270,7 @@ class PlannerMemory:
         rule = self._rule_of(opened.tenant)
         lane = Lane(opened.tenant, opened.target)
         since = standing.waiting_since or (now if standing.tail >= opened.head else None)
-        flow = _Flow(opened, lane, FlowLog(opened.head, standing.tail, since), rule)
+        flow = KnownFlow(opened, lane, FlowLog(opened.head, standing.tail, since), rule)
         self._flows[opened.flow] = flow
         self._lanes.setdefault(lane, []).append(opened.flow)
         rule.open_flow(
@@ -298,7 +286,7 @@ class PlannerMemory:
         if flow.log.waiting():
             rule.add(opened.flow, flow.log.waiting())
 
-    def _set_limit(self, flow: _Flow) -> None:
+    def _set_limit(self, flow: KnownFlow) -> None:
         document, target = self._directory.tenant(flow.opened.tenant), flow.opened.target
         settings = document.settings_for(target) if document else NO_SETTINGS
         ceiling = self._orders.ceiling(flow.lane)
@@ -330,7 +318,7 @@ class PlannerMemory:
         for deferred in change.deferred:
             self._defer(deferred)
 
-    def _settle(self, running: _Running, jobs: int, now: Timestamp, *, reported: bool) -> None:
+    def _settle(self, running: Running, jobs: int, now: Timestamp, *, reported: bool) -> None:
         """Charged is what the slot was held for, by this clock alone. What a running job is charged meanwhile
         is the same measure, so that nothing is charged and given back (that would lift V and starve whoever
         comes in between), and no report of a worker moves a share."""
@@ -340,8 +328,7 @@ class PlannerMemory:
         self._shapers.left(running.lane)
 
     def _defer(self, deferred: Deferred) -> None:
-        self._delayed[deferred.flow, deferred.seq] = deferred
-        heappush(self._due, (deferred.due_at, deferred.flow, deferred.seq))
+        self._deferrals.add(deferred)
         flow = self._flows[deferred.flow]
         if flow.opened.ordered and deferred.attempts > 0:  # its key waits for it
             flow.rule.hold_flow(deferred.flow, deferred.due_at)
@@ -356,7 +343,7 @@ class PlannerMemory:
         if key in self._running:
             return  # its claim was planned meanwhile; the worker will find the job gone and say so
         flow = self._flows[change.flow]
-        deferred = self._delayed.pop(key, None)
+        deferred = self._deferrals.take_out(key)
         if deferred is not None:
             if flow.opened.ordered and deferred.attempts > 0:  # its key waited for it
                 flow.rule.hold_flow(change.flow, 0.0)
@@ -377,7 +364,7 @@ class PlannerMemory:
     def _adopt(self, held: Held, now: Timestamp) -> None:
         flow, holder = self._flows[held.flow], (held.node, held.incarnation)
         charge = flow.rule.adopt(held.flow, held.claimed_at, now)
-        self._running[held.flow, held.seq] = _Running(charge, holder, flow.rule, flow.lane)
+        self._running[held.flow, held.seq] = Running(charge, holder, flow.rule, flow.lane)
         self._fleet.hold(holder, 1)
 
     # -- tenants and pools -----------------------------------------------------------------------------

@@ -8,12 +8,16 @@ import asyncio
 import traceback
 from dataclasses import dataclass
 
+from tenantry.algorithms.shedding import DEFAULTS as SHEDDING
+from tenantry.algorithms.shedding import SheddingSettings
 from tenantry.kernel.errors import DependencyError, InvariantBroken
 from tenantry.kernel.instant import Instant, Seconds, Timestamp
 from tenantry.queue.booking import NOTHING
 from tenantry.queue.events import (
     BacklogMeasured,
     BreakerMoved,
+    LevelChanged,
+    LevelsMeasured,
     PlannerElected,
     PlannerLeft,
     PlannerLost,
@@ -22,6 +26,7 @@ from tenantry.queue.events import (
     StoreFailed,
 )
 from tenantry.queue.model import FlowId, Seq
+from tenantry.queue.overload import LEVEL_FRESH_FOR, Levels
 from tenantry.queue.plan import PlannerMemory
 from tenantry.queue.ports import PlannerStore
 from tenantry.queue.surroundings import Surroundings
@@ -31,13 +36,16 @@ from tenantry.queue.surroundings import Surroundings
 class PlannerSettings:
     """All in seconds. ``place_for``: the lease of the place; a planner that was killed or cut off is replaced
     within ``place_for + stand_by_for``. ``round_for``: the longest pause between rounds (law F3).
-    ``nodes_every``: how often heartbeats are read. ``measure_every``: how often the backlog is measured."""
+    ``nodes_every``: how often heartbeats are read. ``measure_every``: how often the backlog is measured.
+    ``shed_every``: how often the level of each pool is stepped, by the thresholds of ``shedding``."""
 
     place_for: Seconds = 6.0
     stand_by_for: Seconds = 0.5
     round_for: Seconds = 0.05
     nodes_every: Seconds = 1.0
     measure_every: Seconds = 5.0
+    shed_every: Seconds = 1.0
+    shedding: SheddingSettings = SHEDDING
 
 
 DEFAULTS = PlannerSettings()
@@ -113,7 +121,8 @@ class _Term:
         self._clock, self._events, self._settings = around.clock, around.events, planner._settings
         self._term = term
         self._directory_version = self._directory.version
-        self._kept_at = self._nodes_at = self._measured_at = self._clock.monotonic()
+        self._kept_at = self._nodes_at = self._measured_at = self._shed_at = self._clock.monotonic()
+        self._levels = Levels(self._settings.shedding)
         self._doubts: frozenset[tuple[FlowId, Seq]] = frozenset()
 
     async def serve(self) -> None:
@@ -127,6 +136,7 @@ class _Term:
             if not await self._follow(memory, began, nodes_changed=nodes_changed):
                 memory = await self._rebuilt()
             await self._look_after(memory, began, answer.now)
+            await self._shed(memory, began, answer.now)
             planned = memory.plan(answer.now)
             await self._keep_shapers(memory, answer.now)
             if planned.jobs or answer.changes:
@@ -141,6 +151,19 @@ class _Term:
         states = memory.shapers_to_keep(now)
         if states:
             await self._store.keep_shapers(self._term, states)
+
+    async def _shed(self, memory: PlannerMemory, now: Instant, store_now: Timestamp) -> None:
+        """Once a second: how much each pool sheds, for the nodes that admit and for this memory's retries."""
+        if now - self._shed_at < self._settings.shed_every:
+            return
+        self._shed_at = now
+        for level, before in self._levels.step(memory.pressures(store_now), now=store_now):
+            self._events(LevelChanged(level, before))
+        memory.shed(self._levels.current())
+        self._events(LevelsMeasured(self._levels.current()))
+        due = self._levels.to_keep(store_now)
+        if due:
+            await self._store.keep_levels(self._term, due, LEVEL_FRESH_FOR)
 
     def _draw(self) -> float:
         return self._randomness.uniform(0.0, 1.0)
@@ -163,6 +186,8 @@ class _Term:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
         self._doubts = frozenset()
+        self._levels.adopt(standing.levels)
+        memory.shed(self._levels.current())
         took = self._clock.monotonic() - began
         self._events(PlannerRebuilt(self._term, took, memory.flows(), len(standing.held)))
         return memory

@@ -30,10 +30,12 @@ from tenantry.queue.model import (
     NewJob,
     Node,
     NodeId,
+    PoolLevel,
     Presence,
     Reclaimed,
     Seq,
     Settlement,
+    StandingLevel,
 )
 
 
@@ -115,6 +117,10 @@ class OperatorStore(Protocol):
         """How many jobs are in each state. Waiting, delayed and running are exact; ends are those kept."""
         ...
 
+    async def levels(self) -> Sequence[StandingLevel]:
+        """The pools that shed, in the order of their names, as far as it is fresh by the store's clock."""
+        ...
+
     async def audit(self) -> Sequence[str]:
         """Every way in which the books do not add up, as sentences; empty when they do."""
         ...
@@ -151,6 +157,11 @@ class PlannerStore(Protocol):
 
     async def keep_shapers(self, term: int, states: Mapping[Lane, Sequence[Plain]]) -> None:
         """Keep the states of these lanes' shapers, for the next rebuild and for people to look at."""
+        ...
+
+    async def keep_levels(self, term: int, levels: Sequence[PoolLevel], fresh_for: Seconds) -> None:
+        """Say how much these pools shed. It means nothing ``fresh_for`` seconds later, by the store's
+        clock."""
         ...
 
     async def held(self, term: int) -> frozenset[tuple[FlowId, Seq]]:

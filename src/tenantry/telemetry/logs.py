@@ -51,6 +51,8 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         queue.RoundPlanned: "debug",
         queue.BacklogMeasured: "debug",
         queue.BreakerMoved: "info",
+        queue.LevelsMeasured: "debug",
+        queue.LevelChanged: "warning",
         queue.StoreFailed: "warning",
         limiter.LeasesExchanged: "debug",
         limiter.AuthorityLost: "warning",

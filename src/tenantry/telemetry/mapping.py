@@ -118,7 +118,7 @@ def _elected(meters: Meters, event: queue.PlannerElected) -> None:
 def _place_lost(meters: Meters, event: queue.PlannerLeft | queue.PlannerLost) -> None:
     """The backlog is told by the planner: one who lost the place knows it no longer, and must not show it."""
     meters.show("planner_leader", 0)
-    meters.forget(*_BACKLOG)
+    meters.forget(*_BACKLOG, *_LEVELS)
 
 
 @_maps(queue.PlannerRebuilt)
@@ -163,6 +163,22 @@ def _measured(meters: Meters, event: queue.BacklogMeasured) -> None:
         meters.show("pool_slots_used", pool.used, pool.pool)
     for reason, lanes in event.held.items():
         meters.show("lanes_held", lanes, reason.value)
+
+
+_LEVELS = ("pool_shedding_level", "pool_pressure_age_seconds")
+
+
+@_maps(queue.LevelsMeasured)
+def _levels(meters: Meters, event: queue.LevelsMeasured) -> None:
+    meters.forget(*_LEVELS)
+    for each in event.levels:
+        meters.show("pool_shedding_level", each.level, each.pool)
+        meters.show("pool_pressure_age_seconds", each.age, each.pool)
+
+
+@_maps(queue.LevelChanged)
+def _level_changed(meters: Meters, event: queue.LevelChanged) -> None:
+    meters.count("shedding_changes_total", 1, event.level.pool, event.level.level.name.lower())
 
 
 @_maps(queue.BreakerMoved)

@@ -81,6 +81,18 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("pool_slots", "Slots of the pool's live nodes", ("pool",)),
     Metric("pool_slots_used", "Slots that live claims hold", ("pool",)),
+    Metric(
+        "pool_shedding_level",
+        "What the pool sheds: 0 nothing, 1 background work of tiers that shed first, 2 retries too, 3 all "
+        "new work but of protected tiers",
+        ("pool",),
+    ),
+    Metric(
+        "pool_pressure_age_seconds",
+        "Seconds that more than half of the tenants have waited within their quota; 0 while at rest",
+        ("pool",),
+    ),
+    Metric("shedding_changes_total", "Times that a pool came to a level", ("pool", "level")),
     Metric("limiter_exchange_seconds", "One call to the authority, with all asks of one tick", (), _FINE),
     Metric("limiter_asks_total", "Tenants asked about, in all calls"),
     Metric(

@@ -25,7 +25,8 @@ from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.events import NodeJoined, PlannerElected
 from tenantry.queue.feeder import Feeder
 from tenantry.queue.model import Accepted, ClaimedJob, JobId, NewJob, NodeId
-from tenantry.queue.planner import Planner
+from tenantry.queue.planner import DEFAULTS as PLANNING
+from tenantry.queue.planner import Planner, PlannerSettings
 from tenantry.queue.surroundings import Surroundings
 from tenantry.queue.worker import Worker, WorkerSettings
 
@@ -163,6 +164,7 @@ async def running(
     settings: WorkerSettings = SETTINGS,
     clock: Clock | None = None,
     plans: bool = True,
+    planning: PlannerSettings = PLANNING,
 ) -> AsyncIterator[Running]:
     """A planner, a worker and a feeder over ``queue`` for a block; then they end as a crash would end them.
 
@@ -170,7 +172,7 @@ async def running(
     """
     told, time, chance = Told(), clock or SystemClock(), SystemRandomness()
     around = Surroundings(queue.directory, time, chance, told)
-    planner = Planner(queue.planner, around, holder=name)
+    planner = Planner(queue.planner, around, holder=name, settings=planning)
     worker = Worker(queue.worker, executor, around, node=NodeId(name), settings=settings)
     feeder = Feeder(queue.feeder, queue.directory, clock=time, randomness=chance, events=told)
     loops = {"planner": planner.run, "worker": worker.run, "feeder": feeder.run}

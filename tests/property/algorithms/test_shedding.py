@@ -10,6 +10,7 @@ from tenantry.algorithms.shedding import (
     SheddingSettings,
     Standing,
     Work,
+    falls_in,
     retry_after,
     sheds,
     step,
@@ -99,5 +100,6 @@ def test_pressure_that_comes_and_goes_faster_than_it_must_last_raises_nothing() 
 
 @given(st.sampled_from(Level), st.floats(0.0, 1.0))
 def test_a_refusal_names_a_time_in_which_the_level_can_have_fallen(level: Level, draw: float) -> None:
-    named = retry_after(Shedding(level), SETTINGS, draw)
-    assert SETTINGS.fall_after * max(1, level) <= named <= 2 * SETTINGS.fall_after * max(1, level)
+    named = retry_after(falls_in(Shedding(level), SETTINGS), draw)
+    least = max(1.0, SETTINGS.fall_after * level)
+    assert least <= named <= 2 * least

@@ -6,6 +6,7 @@ import pytest
 
 from tenantry.algorithms.circuit_breaker import Breaker, BreakerState
 from tenantry.algorithms.concurrency_limit import Limit
+from tenantry.algorithms.shedding import Level
 from tenantry.config.registry import Registry, parse_registry
 from tenantry.kernel.instant import Timestamp
 from tenantry.kernel.tenant import TenantId
@@ -243,3 +244,15 @@ def test_a_job_that_nothing_holds_up_is_next() -> None:
     assert kinds(replace(free, pool_slots_of_kind=5)) == [
         WaitsFor.SHARE
     ]  # the free one may be of another kind
+
+
+def test_a_retry_that_is_put_off_says_so_before_it_speaks_of_its_turn() -> None:
+    registry = parse_registry('[tenants]\nacme = "standard"\nrich = "enterprise"', format="toml")
+    directory = MemoryDirectory(registry)
+    facts = replace(FACTS, attempts=2, due_at=Timestamp(990.0), ahead_in_flow=3, pool_level=Level.RETRIES)
+    reasons = explain(facts_of(facts, directory))
+    assert reasons[0].waits_for is WaitsFor.OVERLOAD
+    assert "'shared' is overloaded" in reasons[0].detail
+    assert WaitsFor.OVERLOAD not in kinds(facts_of(replace(facts, attempts=0), directory))
+    assert WaitsFor.OVERLOAD not in kinds(facts_of(replace(facts, tenant=TenantId("rich")), directory))
+    assert WaitsFor.OVERLOAD not in kinds(facts_of(replace(facts, pool_level=Level.BACKGROUND), directory))

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from tenantry.algorithms.shedding import Level
 from tenantry.config.model import TenantDocument
 from tenantry.config.registry import Registry
-from tenantry.config.tiers import Tier
+from tenantry.config.tiers import Shedding, Tier
 from tenantry.kernel.errors import InvalidValue, UnknownTenant
 from tenantry.kernel.events import Event
 from tenantry.kernel.randomness import SeededRandomness
@@ -20,7 +21,7 @@ from tenantry.memory.rate_gate import MemoryRateGate
 from tenantry.queue.admission import DEFAULT_LIMITS, Limits
 from tenantry.queue.events import BulkStored, JobsAccepted, SubmitRefused
 from tenantry.queue.intake import Admission, IntakeSettings
-from tenantry.queue.model import Accepted, BulkSet, JobClass, JobState, NewJob
+from tenantry.queue.model import Accepted, BulkSet, JobClass, JobState, NewJob, PoolLevel
 from tenantry.testing.clock import ManualClock
 
 ACME = TenantId("acme")
@@ -32,6 +33,7 @@ class Desk:
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, **tier: Any) -> None:
         self.clock, self.told = ManualClock(), list[Event]()
+        self.level: PoolLevel | None = None
         named = Tier(TierName("gold"), **tier)
         registry = Registry(tiers=(named,), tenants=(TenantDocument(ACME, named.name),))
         directory = MemoryDirectory(registry)
@@ -43,7 +45,7 @@ class Desk:
             self.gate,
             randomness=SeededRandomness(2),
             events=self.told.append,
-            settings=IntakeSettings(limits=limits),
+            settings=IntakeSettings(limits=limits, level_of=lambda pool: self.level),
         )
 
     async def submit(self, *jobs: NewJob) -> Accepted | Refusal:
@@ -142,3 +144,49 @@ async def test_a_bulk_set_passes_bound_and_rate_and_is_told() -> None:
     assert desk.told == [BulkStored(ACME, TierName("gold"), 2_000)]
     with pytest.raises(InvalidValue, match=r"jobs\[0\]\.idempotency_key"):
         await desk.admission.submit_bulk(ACME, [replace(JOB, idempotency_key="k")])
+
+
+BACKGROUND = replace(JOB, job_class=JobClass.BACKGROUND)
+OVERLOADED = PoolLevel("shared", Level.BACKGROUND, 9.0, 1.0, 15.0)
+
+
+async def test_under_overload_background_work_of_a_free_tier_is_refused_uncharged_and_told() -> None:
+    desk = Desk(submit_rate=1.0, shedding=Shedding.FIRST)
+    desk.level = OVERLOADED
+    refusals = [await desk.submit(BACKGROUND) for _ in range(20)]
+    assert all(isinstance(each, Refusal) and each.rule is Rule.OVERLOAD for each in refusals)
+    waits = {each.retry_after for each in refusals if isinstance(each, Refusal)}
+    assert len(waits) == 20
+    assert all(wait is not None and 15.0 <= wait <= 30.0 for wait in waits)
+    told = desk.told[-1]
+    assert isinstance(told, SubmitRefused)
+    assert told.rule is Rule.OVERLOAD
+    assert isinstance(await desk.submit(JOB), Accepted)  # live work is not, and the rate was not charged
+    desk.level = None
+    desk.clock.advance(1.0)
+    assert isinstance(await desk.submit(BACKGROUND), Accepted)
+
+
+async def test_a_batch_with_one_job_that_is_shed_is_refused_whole_and_names_it() -> None:
+    desk = Desk(shedding=Shedding.FIRST)
+    desk.level = OVERLOADED
+    refusal = await desk.submit(JOB, BACKGROUND)
+    assert isinstance(refusal, Refusal)
+    assert refusal.detail.startswith("jobs[1]: ")
+    assert await desk.waiting() == 0
+
+
+async def test_a_bulk_set_is_shed_as_a_batch_is() -> None:
+    desk = Desk(shedding=Shedding.FIRST)
+    desk.level = OVERLOADED
+    refusal = await desk.admission.submit_bulk(ACME, [JOB, BACKGROUND])
+    assert isinstance(refusal, Refusal)
+    assert refusal.rule is Rule.OVERLOAD
+    assert isinstance(await desk.admission.submit_bulk(ACME, [JOB]), BulkSet)
+
+
+async def test_a_protected_tier_is_accepted_at_every_level() -> None:
+    desk = Desk(shedding=Shedding.LAST)
+    for level in Level:
+        desk.level = replace(OVERLOADED, level=level)
+        assert isinstance(await desk.submit(JOB, BACKGROUND), Accepted)

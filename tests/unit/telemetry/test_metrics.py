@@ -7,6 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tenantry.algorithms.circuit_breaker import BreakerState
+from tenantry.algorithms.shedding import Level
 from tenantry.brokers.kafka import PartitionLag, Spot, TenantLag
 from tenantry.brokers.kafka import events as kafka
 from tenantry.kernel.events import Event
@@ -17,7 +18,7 @@ from tenantry.lanes.outcome import CAUSES
 from tenantry.lanes.shaper import Held
 from tenantry.limiter import events as limiter
 from tenantry.queue import events as queue
-from tenantry.queue.model import Ending, JobClass, JobId, NodeId
+from tenantry.queue.model import Ending, JobClass, JobId, NodeId, PoolLevel
 from tenantry.telemetry import http_events as http
 from tenantry.telemetry.catalogue import events, page
 from tenantry.telemetry.logs import LEVELS
@@ -27,6 +28,7 @@ from tenantry.telemetry.prometheus import Metrics
 
 ACME, GOLD, NODE = TenantId("acme"), TierName("gold"), NodeId("n1")
 LIVE = JobClass.LIVE
+SHED = PoolLevel("shared", Level.BACKGROUND, 9.0, 1.0, 15.0)
 SPOT = Spot("orders", 3)
 EXCHANGED = limiter.LeasesExchanged(
     "a:1", 3, granted=40.0, spent=30.0, unleased=2.0, refused=5.0, owing=1, took_for=0.01
@@ -64,6 +66,8 @@ def one_of_each() -> list[Event]:
             {Held.BREAKER: 2},
         ),
         queue.BreakerMoved(ACME, BreakerState.OPEN),
+        queue.LevelsMeasured((SHED,)),
+        queue.LevelChanged(SHED, Level.NONE),
         queue.StoreFailed("worker", "StoreUnavailable", 0.5),
         http.RequestServed("GET", "/v1/jobs", 200, 0.001),
         http.CredentialRefused("unknown"),

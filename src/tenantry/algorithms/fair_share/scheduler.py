@@ -261,6 +261,12 @@ class FairShare:
     def eligible(self, tenant: Hashable) -> bool:
         return self._tenants[tenant].listed > 0
 
+    def wants_slot(self, flow: Hashable) -> bool:
+        """Whether nothing but a slot keeps the flow's next job from starting. O(1)."""
+        found = self._flows[flow]
+        berth = found.berth
+        return None not in (found.entry, berth.entry, berth.lane.line.entry)
+
     # -- inside ----------------------------------------------------------------------------------------
 
     def _rise(self, free: int) -> float:

@@ -12,6 +12,7 @@ from tenantry.testing.conformance.operating import OperatorConformance
 from tenantry.testing.conformance.ordering import OrderingConformance
 from tenantry.testing.conformance.planning import PlannerConformance
 from tenantry.testing.conformance.shaping import ShapingConformance
+from tenantry.testing.conformance.shedding import SheddingConformance
 from tenantry.testing.conformance.working import WorkerConformance
 from tenantry.testing.conformance.world import World
 
@@ -24,6 +25,7 @@ class QueueStoreConformance(
     OrderingConformance,
     PlannerConformance,
     ShapingConformance,
+    SheddingConformance,
     WorkerConformance,
     OperatorConformance,
     FeederConformance,

@@ -47,5 +47,6 @@ SELECT clock_timestamp() AS moment, m.target, m.due_at, m.bucket, tenantry.order
        (SELECT coalesce(sum(slots), 0) FROM slots) AS slots,
        (SELECT coalesce(sum(slots), 0) FROM slots
          WHERE CASE WHEN m.target LIKE 'handler:%' THEN m.target ELSE 'http' END = ANY (kinds)) AS slots_of_kind,
-       (SELECT expires_at > clock_timestamp() FROM tenantry.place) AS planner
+       (SELECT expires_at > clock_timestamp() FROM tenantry.place) AS planner,
+       coalesce((SELECT level FROM tenantry.shedding WHERE pool = $3 AND expires_at > clock_timestamp()), 0) AS level
   FROM mine m
