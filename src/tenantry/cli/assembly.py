@@ -35,7 +35,8 @@ from tenantry.postgres.planner_store import PostgresPlannerStore
 from tenantry.postgres.urls import DatabaseUrls
 from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.feeder import Feeder, FeederSettings
-from tenantry.queue.intake import Admission
+from tenantry.queue.intake import Admission, IntakeSettings
+from tenantry.queue.level_watch import LevelWatch
 from tenantry.queue.model import NodeId
 from tenantry.queue.planner import Planner
 from tenantry.queue.surroundings import Surroundings
@@ -65,7 +66,8 @@ class Node:
     """A running node, as :func:`assemble` yields it. Belongs to one event loop.
 
     ``urls``: the three logins. ``admission`` accepts jobs, ``intake`` and ``operator`` are the stores beside
-    it. ``directory``: the registry as this node sees it. ``planner``, ``worker``: None without that role.
+    it. ``directory``: the registry as this node sees it, ``levels``: what pools shed. ``planner``,
+    ``worker``: None without that role.
     ``api_url`` and ``metrics_url``: where they are served, None where they are not.
     """
 
@@ -81,12 +83,14 @@ class Node:
         self.directory = PostgresDirectory(database)
         self.intake = PostgresIntakeStore(database, self.hints, around.clock, around.randomness)
         self.operator = PostgresOperatorStore(database, self.hints)
+        self.levels = LevelWatch(self.operator, clock=around.clock, events=self.events)
         self.admission = Admission(
             self.intake,
             self.directory,
             MemoryRateGate(self.directory, around.clock),
             randomness=around.randomness,
             events=self.events,
+            settings=IntakeSettings(level_of=self.levels.level_of),
         )
         self.planner: Planner | None = None
         self.worker: Worker | None = None
@@ -181,6 +185,8 @@ def _start_keeping(stack: AsyncExitStack, node: Node, loops: Loops, guard: Embed
     )
     loops.start("directory", following)
     stack.push_async_callback(loops.end, "directory")
+    loops.start("levels", node.levels.run)
+    stack.push_async_callback(loops.end, "levels")
     if guard is not None:
         loops.start("embedded server", guard.run)
         stack.push_async_callback(loops.end, "embedded server")

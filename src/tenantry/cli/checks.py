@@ -6,6 +6,7 @@ from typing import Literal
 
 from tenantry.kernel.instant import Seconds
 from tenantry.postgres.inspection import Life, Login, Server, Unprotected, Worker
+from tenantry.queue.model import StandingLevel
 
 Verdict = Literal["ok", "warn", "fail"]
 
@@ -118,6 +119,20 @@ def workers_check(workers: Sequence[Worker], pools: Sequence[str]) -> Check:
         advice = f"Work of pool {', '.join(empty)} waits: run `tenantry worker --pool {empty[0]}`."
         return Check("workers", "warn", f"{len(workers)} live ({found})", advice)
     return Check("workers", "ok", f"{len(workers)} live ({found})")
+
+
+def shedding_check(levels: Sequence[StandingLevel]) -> Check:
+    """``levels``: those of the pools that shed; each says why."""
+    if not levels:
+        return Check("shedding", "ok", "no pool sheds")
+    advice = "New work is refused by tier: add slots to the pool; docs/operations.md, Under overload."
+    return Check("shedding", "warn", "; ".join(map(_shed, levels)), advice)
+
+
+def _shed(standing: StandingLevel) -> str:
+    level = standing.level
+    why = f"most tenants wait {level.age:.1f} s within their quota, {level.used:.0%} of its slots in use"
+    return f"{level.pool}: level {level.level.name.lower()} for {standing.stands_for:.0f} s ({why})"
 
 
 def partitions_check(life: Life) -> Check:

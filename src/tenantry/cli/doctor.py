@@ -39,7 +39,7 @@ class DoctorOptions(OnDatabase):
 
 @command(app, "doctor", DoctorOptions)
 def doctor(options: DoctorOptions) -> None:
-    """Check Python, extras, database, schema, logins, row policies, planner, workers, books and clocks.
+    """Check Python, extras, database, schema, logins, policies, planner, workers, shedding, books, clocks.
 
     Each line is ok, warn or fail, with what to do. Exit code 1 if anything fails.
     """

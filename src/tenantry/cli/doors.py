@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tenantry.cli.desk import Desk
     from tenantry.cli.submit_options import SubmitOptions
     from tenantry.delivery.client import TenantryClient
+    from tenantry.queue.level_watch import LevelWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +70,23 @@ class ApiDoor:
 
 
 class DeskDoor:
-    """On the database, for any tenant; the tenant's rate and bound hold here too."""
+    """On the database, for any tenant; the tenant's rate and bound hold here too, and what its pool sheds."""
 
-    def __init__(self, desk: "Desk", tenant: TenantId) -> None:
+    def __init__(self, desk: "Desk", tenant: TenantId, levels: "LevelWatch") -> None:
         from tenantry.kernel.clock import SystemClock
         from tenantry.kernel.events import ignore
         from tenantry.kernel.randomness import SystemRandomness
         from tenantry.memory.rate_gate import MemoryRateGate
-        from tenantry.queue.intake import Admission
+        from tenantry.queue.intake import Admission, IntakeSettings
 
         gate = MemoryRateGate(desk.directory, SystemClock())
         self._admission = Admission(
-            desk.intake, desk.directory, gate, randomness=SystemRandomness(), events=ignore
+            desk.intake,
+            desk.directory,
+            gate,
+            randomness=SystemRandomness(),
+            events=ignore,
+            settings=IntakeSettings(level_of=levels.level_of),
         )
         self._intake, self._tenant = desk.intake, tenant
 
@@ -98,15 +104,27 @@ class DeskDoor:
 @asynccontextmanager
 async def opened_door(options: "SubmitOptions") -> AsyncIterator[Door]:
     """The operator's door where a tenant is named, else the tenant's. Raises :class:`UsageError`."""
+    import asyncio
+
     from tenantry.cli.desk import opened
     from tenantry.cli.options import API_KEY
     from tenantry.delivery.client import TenantryClient
     from tenantry.delivery.client_wire import Retries
+    from tenantry.kernel.clock import SystemClock
     from tenantry.kernel.errors import UsageError
+    from tenantry.kernel.events import ignore
+    from tenantry.queue.level_watch import LevelWatch
 
     if options.tenant is not None:
         async with opened(options) as desk:
-            yield DeskDoor(desk, desk.known(options.tenant))
+            levels = LevelWatch(desk.operator, clock=SystemClock(), events=ignore)
+            await levels.refresh()
+            looking = asyncio.create_task(levels.run())
+            try:
+                yield DeskDoor(desk, desk.known(options.tenant), levels)
+            finally:
+                looking.cancel()
+                await asyncio.wait([looking])
         return
     if options.api_key is None:
         raise UsageError(

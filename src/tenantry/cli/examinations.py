@@ -48,6 +48,10 @@ async def _workers(desk: Desk) -> Check:
     return checks.workers_check(await Inspection(desk.database).workers(), pools)
 
 
+async def _shedding(desk: Desk) -> Check:
+    return checks.shedding_check(await desk.operator.levels())
+
+
 async def _partitions(desk: Desk) -> Check:
     return checks.partitions_check(await Inspection(desk.database).life())
 
@@ -73,6 +77,7 @@ EXAMINATIONS: dict[str, Callable[[Desk], Awaitable[Check]]] = {
     "registry": _registry,
     "planner": _planner,
     "workers": _workers,
+    "shedding": _shedding,
     "partitions": _partitions,
     "books": _books,
     "clock": _clock,

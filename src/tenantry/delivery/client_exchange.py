@@ -141,9 +141,11 @@ def _is_worth_another(answer: Reply | _Lost, request: Request) -> bool:
     """Whether the same request may go through another time, and sending it again does no harm."""
     if isinstance(answer, _Lost):
         return request.repeatable or not answer.received
-    if answer.status == 429:
-        return wire.hint_of(answer) is not None or request.repeatable  # refused: surely nothing was done
-    return answer.status in wire.RETRIED and request.repeatable
+    if answer.status not in wire.RETRIED:
+        return False
+    if answer.status == 429 or wire.refusal_of(answer) is not None:  # refused: surely nothing was done
+        return wire.hint_of(answer) is not None or request.repeatable
+    return request.repeatable
 
 
 def _reliable(answer: Reply | _Lost, attempts: int) -> Reply:

@@ -20,7 +20,7 @@ ALWAYS = (
 """What any operation that needs a key can answer."""
 
 _BODY = ("request-timeout", "body-too-large", "unsupported-media-type", "invalid-value")
-_ADMISSION = ("over-rate", "over-bound", "idempotency-key-reused")
+_ADMISSION = ("over-rate", "over-bound", "overloaded", "idempotency-key-reused")
 _LOCATION = {"Location": "Where the state can be read"}
 
 _KEY = Parameter(
@@ -86,7 +86,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         wire.BulkProgress,
         body={JSON: wire.NewJobs, NDJSON: wire.NewJob},
         parameters=(_TENANT,),
-        problems=(*_BODY, "over-bound", "batch-over-bound"),
+        problems=(*_BODY, "over-bound", "overloaded", "batch-over-bound"),
         headers=_LOCATION,
     ),
     Operation(

@@ -47,6 +47,7 @@ _ROWS = (
     Kind("over-rate", 429, "The tenant's submit rate is used up"),
     Kind("over-bound", 429, "The tenant's queue bound is reached"),
     Kind("internal-fault", 500, "A fault of ours"),
+    Kind("overloaded", 503, "The pool is overloaded, and this work is refused for now"),
     Kind("store-unavailable", 503, "The store cannot be reached"),
 )
 
@@ -57,6 +58,7 @@ _BY_RULE: Mapping[Rule, str] = MappingProxyType(
     {
         Rule.RATE: "over-rate",
         Rule.BOUND: "over-bound",
+        Rule.OVERLOAD: "overloaded",
         Rule.KEY_REUSED: "idempotency-key-reused",
     }
 )

@@ -156,3 +156,28 @@ def execute(url: str, statement: str) -> None:
         await connection.close()
 
     asyncio.run(go())
+
+
+def test_the_doctor_names_a_pool_that_sheds_since_when_and_why(
+    registered: Command, database_urls: DatabaseUrls
+) -> None:
+    since, until = "clock_timestamp() - interval '41 s'", "clock_timestamp() + interval '60 s'"
+    row = f"'shared', 2, 9.25, 1.0, 30.0, {since}, {until}"
+    execute(database_urls.admin, f"INSERT INTO tenantry.shedding VALUES ({row})")
+    (found,) = (
+        each
+        for each in said(registered("doctor", "--json", code=_doctors_code()))["checks"]
+        if each["name"] == "shedding"
+    )
+    assert found["verdict"] == "warn"
+    assert "shared: level retries for 4" in found["found"]
+    assert "wait 9.2 s within their quota, 100% of its slots in use" in found["found"]
+
+
+def test_the_operator_who_submits_for_a_tenant_is_told_what_its_pool_sheds(
+    registered: Command, database_urls: DatabaseUrls
+) -> None:
+    row = "'shared', 3, 9.25, 1.0, 45.0, clock_timestamp(), clock_timestamp() + interval '60 s'"
+    execute(database_urls.admin, f"INSERT INTO tenantry.shedding VALUES ({row})")
+    told = registered("submit", "handler:x", "-d", "1", "-t", "globex", "--json", code=1)
+    assert said(told)["refused"]["rule"] == "overload"

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from web_world import URL, World
 
+from tenantry.algorithms.shedding import Level
 from tenantry.delivery.client import TenantryClient
 from tenantry.delivery.client_exchange import Surroundings
 from tenantry.delivery.client_sync import SyncTenantryClient
@@ -23,7 +24,7 @@ from tenantry.kernel.errors import Closed, InvalidValue, UsageError
 from tenantry.kernel.randomness import SeededRandomness
 from tenantry.kernel.verdict import Refusal, Rule
 from tenantry.lanes.model import Target
-from tenantry.queue.model import JobClass, JobState, NewJob
+from tenantry.queue.model import JobClass, JobState, NewJob, PoolLevel
 from tenantry.testing.clock import ManualClock
 
 
@@ -147,6 +148,18 @@ async def test_a_refusal_that_outlasts_the_deadline_is_the_answer_and_is_not_wai
     answer = await client.submit(json_job(URL, 1))
     assert answer == Refusal(Rule.BOUND, "the bound is 5", 61.0)
     assert patience.pauses == []
+
+
+async def test_a_set_refused_under_overload_was_surely_not_stored_and_is_sent_again(
+    world: World, patience: Patience
+) -> None:
+    world.level = PoolLevel("shared", Level.STANDARD, 9.0, 1.0, 15.0)
+    patience.meanwhile = lambda: setattr(world, "level", None)
+    async with client_of(world, patience, "acme") as client:
+        stored = await client.submit_bulk([json_job(URL, 1)])
+    assert not isinstance(stored, Refusal)
+    (pause,) = patience.pauses
+    assert pause >= 15.0
 
 
 async def test_a_key_used_with_another_body_is_a_refusal_that_is_not_repeated(

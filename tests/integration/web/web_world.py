@@ -16,8 +16,8 @@ from tenantry.memory.api_keys import MemoryApiKeys
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.memory.queue_store import MemoryQueueStore
 from tenantry.memory.rate_gate import MemoryRateGate
-from tenantry.queue.intake import Admission
-from tenantry.queue.model import Accepted, BulkSet, NewJob
+from tenantry.queue.intake import Admission, IntakeSettings
+from tenantry.queue.model import Accepted, BulkSet, NewJob, PoolLevel
 from tenantry.testing.clock import ManualClock
 from tenantry.web.api import create_api
 from tenantry.web.server import HttpServer
@@ -94,12 +94,14 @@ class Gate:
 
 @dataclass
 class World:
-    """Story verbs over one API. ``submitted``: every job that reached the intake."""
+    """Story verbs over one API. ``submitted``: every job that reached the intake. ``level``: what the pool
+    sheds."""
 
     limits: ApiLimits = field(default_factory=ApiLimits)
     store_is_away: bool = False
     bug: Exception | None = None
     refusal: Refusal | None = None
+    level: PoolLevel | None = None
     submitted: list[NewJob] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
@@ -112,7 +114,12 @@ class World:
         self.store = MemoryQueueStore(self.clock, randomness)
         rate_gate = MemoryRateGate(self.directory, self.clock)
         self.admission = Admission(
-            self.store, self.directory, rate_gate, randomness=randomness, events=self.events.append
+            self.store,
+            self.directory,
+            rate_gate,
+            randomness=randomness,
+            events=self.events.append,
+            settings=IntakeSettings(level_of=lambda pool: self.level),
         )
         self.made = {
             name: self.keys.issue(TenantId(name), randomness) for name in ("acme", "globex", "tiny", "slow")

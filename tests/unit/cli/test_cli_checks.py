@@ -4,15 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from tenantry.algorithms.shedding import Level
 from tenantry.cli import checks
 from tenantry.cli.checks import Check
 from tenantry.kernel.instant import Timestamp
 from tenantry.postgres.inspection import Life, Login, Server, Unprotected, Worker
+from tenantry.queue.model import PoolLevel, StandingLevel
 
 SERVER = Server("18.1", "on", "on", "on", 100, "tenantry_engine", "app", False, Timestamp(0.0))
 ENGINE = Login("tenantry_engine", False, False, False, True, False, False)
 TENANT = replace(ENGINE, login="tenantry_tenant")
 LIFE = Life(term=3, holder="n1", held=True, days_ahead=2, today=True)
+SHEDS = StandingLevel(PoolLevel("shared", Level.RETRIES, 9.0, 1.0, 30.0), 40.0, 8.0)
 WORKER = Worker("n1", "shared", 20, False, ("http",))
 
 WELL = [
@@ -28,6 +31,7 @@ WELL = [
     checks.registry_check(3, 1, []),
     checks.planner_check(LIFE),
     checks.workers_check([WORKER], ["shared"]),
+    checks.shedding_check([]),
     checks.partitions_check(LIFE),
     checks.audit_check([]),
     checks.clock_check(0.2, 0.1),
@@ -48,6 +52,7 @@ ILL = [
     ("warn", checks.planner_check(replace(LIFE, held=False)), "tenantry worker"),
     ("warn", checks.workers_check([WORKER], ["shared", "gold"]), "tenantry worker --pool gold"),
     ("warn", checks.workers_check([replace(WORKER, draining=True)], ["shared"]), "--pool shared"),
+    ("warn", checks.shedding_check([SHEDS]), "Under overload"),
     ("warn", checks.partitions_check(replace(LIFE, days_ahead=0)), "feeder"),
     ("fail", checks.partitions_check(replace(LIFE, today=False)), "feeder"),
     ("fail", checks.audit_check(["job 1/2 is held twice"]), "tenantry jobs audit"),
