@@ -93,27 +93,22 @@ class Limiter:
         """All limits of a call whose buckets are there pass together, or nothing is charged and the long way
         says why (None)."""
         more, turn = entry.more, entry.turn
-        if more.plan.key is None:
-            key = None
-        if route is not None and route not in more.plan.routes:
-            route = None
         try:
             turn.pop()
         except IndexError:
             wait_for_turn(turn)
         try:
-            now, found = self._now(), more.paths.get((key, route))
-            if found is None:
-                return None
-            for place, bucket in enumerate(found):
+            now = self._now()
+            found = more.paths.get((key, route)) or more.paths.get(more.limited_names(key, route), ())
+            for bucket in found:
                 limit, full_at = bucket.limit, bucket.full_at
                 full_at = (full_at if full_at > now else now) + cost * limit.interval
                 if full_at - now > limit.passes_within:
-                    for charged in found[:place]:
+                    for charged in found[: found.index(bucket)]:
                         charged.give_back(cost, now)
                     return None
                 bucket.full_at = full_at
-            return _PASSED
+            return _PASSED if found else None
         finally:
             turn.append(None)
 

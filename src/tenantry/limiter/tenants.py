@@ -52,16 +52,17 @@ class More:
         return found
 
     def remember(self, key: str | None, route: str | None, found: Found) -> None:
-        """The next call of the same key and route finds its buckets at once. At most as many as keys may
-        be."""
-        if (key is not None and self.plan.key is None) or (
-            route is not None and route not in self.plan.routes
-        ):
-            return  # names that callers choose freely are not kept
+        """The next call of the same key and route finds its buckets at once; at most ``most_keys`` of
+        them."""
         if len(self.paths) >= self.most_keys:
             self.paths.clear()
         if not self.gone and found:
-            self.paths[key, route] = tuple(bucket for _, bucket in found)
+            self.paths[self.limited_names(key, route)] = tuple(bucket for _, bucket in found)
+
+    def limited_names(self, key: str | None, route: str | None) -> tuple[str | None, str | None]:
+        """The key and the route where they have a limit, else None: other names are the callers' to
+        invent."""
+        return None if self.plan.key is None else key, route if route in self.plan.routes else None
 
     def leave(self) -> None:
         """The record has left the table."""

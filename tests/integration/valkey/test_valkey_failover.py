@@ -98,7 +98,7 @@ async def test_a_master_of_three_is_killed_under_load_and_no_caller_notices(flee
             assert crowd.passed[tenant] <= crowd.most(lost_writes=True), tenant
             assert crowd.passed[tenant] >= 0.5 * crowd.limit.base * crowd.passed_for(), tenant
     print(f"recovered in {recovered_in:.2f} s")
-    assert recovered_in < 10
+    assert recovered_in < 6
     assert not crowd.calling.done() or crowd.calling.cancelled()
 
 
