@@ -3,6 +3,6 @@
 Public: these names change only with a note in the changelog. Nothing here reads time or chance by itself.
 
 ``clock``    :class:`ManualClock`
-``target``   :class:`Target`, :class:`Story`, :class:`Received`
+``target``   :class:`Target`, :class:`Story`, :class:`Received`; how it is under load is in ``load``
 ``jobs``     :func:`claimed_job`
 """

@@ -36,15 +36,19 @@ class Then(Enum):
     RESET = "reset"
     HANG = "hang"
     FLOOD = "flood"
+    TRICKLE = "trickle"
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How one request is met: ``wait_for`` seconds, the ``raw`` bytes, ``then``."""
+    """How one request is met: ``wait_for`` seconds, the ``raw`` bytes, ``then``. ``body`` and ``every``: what
+    trickles, a byte at a time with so many seconds between two."""
 
     raw: bytes
     then: Then = Then.KEEP
     wait_for: Seconds = 0.0
+    body: bytes = b""
+    every: Seconds = 0.0
 
     def after(self, seconds: Seconds) -> "Manner":
         return replace(self, wait_for=seconds)
@@ -177,6 +181,21 @@ class Connection(asyncio.Protocol):
         elif manner.then is Then.FLOOD:
             self._flooding = True
             self._flood()
+        elif manner.then is Then.TRICKLE:
+            self._trickle(manner.body, manner.every)
+
+    def _trickle(self, body: bytes, every: Seconds) -> None:
+        if self._transport.is_closing():
+            return
+        self._transport.write(body[:1])
+        self._owed = len(body) > 1
+        if self._owed:
+            asyncio.get_running_loop().call_later(every, self._trickle, body[1:], every)
+            return
+        self._busy = False
+        self._serve()
+        if self._leaving and not self._owed:
+            self._transport.close()
 
     def _reset(self) -> None:
         # to close a socket that lingers for no time sends RST instead of FIN

@@ -1,4 +1,5 @@
-"""An HTTP target on loopback that does what the story needs: answers, delays, hangs, resets, drips.
+"""An HTTP target on loopback that misbehaves on cue: answers, delays, hangs, resets, drips, and gets slow,
+refuses or goes away under load.
 
 Small and quick rather than complete: HTTP/1.1 with keep-alive and pipelining, bodies by Content-Length. It
 keeps what it received (bounded), counts by path, and lets a test wait for the n-th request instead of for
@@ -6,27 +7,31 @@ time to pass::
 
     async with Target() as target:
         target.at("/flaky").answers_in_turn(503, 200)
+        target.at("/busy").serves(10, 0.05).limits(100, retry_after=2)
         ...deliver to target.url + "/flaky", twice...
         await target.received_count(2)
 """
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from tenantry.kernel.errors import Closed, InvalidValue
 from tenantry.kernel.instant import Seconds
 from tenantry.testing.exchange import Connection, Manner, Received, Then, answer
+from tenantry.testing.load import Mood, flapping, limiting, serving, slowing
 
 
 class Story:
-    """How requests are met from now on. Every verb returns the story, and replaces what was said before."""
+    """How requests are met from now on. Every verb returns the story, and replaces what was said before; but
+    ``delays``, ``serves``, ``slows``, ``limits`` and ``flaps`` add to it, the last said outermost."""
 
     def __init__(self) -> None:
         self._manner: Manner | None = None
         self._turns: deque[Manner] = deque()
+        self._moods: list[Mood] = []
 
     def answers(self, status: int = 200, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Self:
         """An answer, with its Content-Length unless ``headers`` has another."""
@@ -72,13 +77,48 @@ class Story:
         """A body that starts and never goes on."""
         return self._is(Manner(_endless(status) + b"drip", Then.HANG))
 
+    def trickles(self, body: bytes, every: Seconds, status: int = 200) -> Self:
+        """A slow body: a byte each ``every`` seconds, and all of it in the end."""
+        if not body:
+            raise InvalidValue("trickles", body, "a body of at least one byte")
+        if not every >= 0:
+            raise InvalidValue("trickles", every, "seconds >= 0")
+        head = answer(status, {"Content-Length": str(len(body))})
+        return self._is(Manner(head, Then.TRICKLE, body=body, every=every))
+
+    def serves(self, at_once: int, takes: Seconds, *, line: int | None = None) -> Self:
+        """What was said before, but as a server with so much capacity: ``at_once / takes`` a second. Others
+        wait in line; where more than ``line`` would wait, 503."""
+        return self._under(serving(at_once, takes, line))
+
+    def slows(self, curve: Callable[[int], Seconds]) -> Self:
+        """What was said before, but after the seconds that ``curve`` gives for the number in flight."""
+        return self._under(slowing(curve))
+
+    def limits(self, rate: float, *, burst: float = 0.0, retry_after: Seconds | None = None) -> Self:
+        """What was said before, at most ``rate`` times a second with ``burst`` on top; else 429 with
+        ``Retry-After``: what is right, or ``retry_after``."""
+        return self._under(limiting(rate, burst, retry_after))
+
+    def flaps(self, up_for: Seconds, down_for: Seconds) -> Self:
+        """What was said before for ``up_for`` seconds, then resets for ``down_for``, and so on."""
+        return self._under(flapping(up_for, down_for))
+
+    def _under(self, mood: Mood) -> Self:
+        self._moods.append(mood)
+        return self
+
     def _is(self, manner: Manner) -> Self:
         self._manner = manner
         self._turns.clear()
+        self._moods.clear()
         return self
 
-    def _next(self) -> Manner | None:
-        return self._turns.popleft() if self._turns else self._manner
+    def _next(self, now: float) -> Manner | None:
+        manner = self._turns.popleft() if self._turns else self._manner
+        if not self._moods:
+            return manner
+        return _mooded(self._moods, now, manner or Manner(answer()))
 
 
 class Target(Story):
@@ -157,13 +197,21 @@ class Target(Story):
         if self._waiting:
             self._wake()
         story = self._at.get(path)
-        return (story._next() if story is not None else None) or self._next() or self._ok
+        now = asyncio.get_running_loop().time()
+        return (story._next(now) if story is not None else None) or self._next(now) or self._ok
 
     def _wake(self) -> None:
         for count, future in self._waiting:
             if count <= self.total and not future.done():
                 future.set_result(None)
         self._waiting = [(count, future) for count, future in self._waiting if not future.done()]
+
+
+def _mooded(moods: Sequence[Mood], now: float, manner: Manner) -> Manner:
+    """The manner under all moods, the last of them outermost."""
+    if not moods:
+        return manner
+    return moods[-1](now, lambda: _mooded(moods[:-1], now, manner))
 
 
 def _endless(status: int) -> bytes:

@@ -106,3 +106,25 @@ def test_meaningless_stories_are_refused() -> None:
         Target().delays(-1)
     with pytest.raises(InvalidValue, match="answers_in_turn"):
         Target().answers_in_turn()
+
+
+async def test_a_body_that_trickles_arrives_whole_and_the_connection_goes_on(target: Target) -> None:
+    target.at("/a").trickles(b"slow", 0.001)
+    answer = await said(target, GET + GET)
+    assert answer.count(b"slow") == 2
+    assert target.connections == 1
+
+
+async def test_under_load_some_are_served_some_wait_and_some_are_refused(target: Target) -> None:
+    target.at("/a").serves(2, 0.01, line=2)
+    answers = await asyncio.gather(*(said(target, GET) for _ in range(12)))
+    statuses = sorted(answer.split(b" ")[1] for answer in answers)
+    assert set(statuses) == {b"200", b"503"}
+    assert statuses.count(b"200") >= 4
+
+
+async def test_a_rate_limit_is_kept_over_the_wire_with_its_retry_after(target: Target) -> None:
+    target.limits(0.001, burst=2)
+    answer = await said(target, GET * 4)
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert answer.count(b"Retry-After: ") == 2
