@@ -2,9 +2,9 @@
 
 from benchmarks.context import Context
 from benchmarks.fleet import RunnerFailed
-from benchmarks.lanes import loopback, neighbours
+from benchmarks.lanes import loopback, neighbours, simulated
 
-CELLS = (loopback, neighbours)
+CELLS = (simulated, loopback, neighbours)
 
 
 async def run(context: Context) -> None:

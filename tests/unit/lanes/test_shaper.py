@@ -173,7 +173,7 @@ def test_the_operators_ceiling_goes_before_the_limit() -> None:
     assert permission(state, in_flight=1, now=Timestamp(now), settings=capped).starts == 2
 
 
-def test_s8_refusals_by_rate_pace_the_starts_below_the_rate_that_was_refused() -> None:
+def test_refusals_by_rate_pace_the_starts_below_the_rate_that_was_refused() -> None:
     state, now = rounds(opened(START), OK, 40, START)
     n = permits(state, SETTINGS)
     state = hear(state, *[OK] * n, *[Outcome("http_429", busy_for=0.1)], now=now + 0.1)

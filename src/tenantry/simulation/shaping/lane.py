@@ -13,6 +13,9 @@ from tenantry.simulation.shaping.targets import Call, Moment, Ports, SimTarget, 
 TIMEOUT = 5.0
 """Seconds after which a call is given up."""
 
+SLOTS = 200
+"""The pool's: no rule has more in flight, whatever it allows itself."""
+
 SLOW = 1.5
 """A call that takes more than this many times the target's reference is slow."""
 
@@ -152,7 +155,7 @@ class LaneRun:
         )
 
     def _start(self) -> None:
-        count = self._rule.allowed(self._in_flight, self.now)
+        count = min(self._rule.allowed(self._in_flight, self.now), SLOTS - self._in_flight)
         second = self._seconds[int(self.now)]
         if count > 0:
             self._in_flight += count
