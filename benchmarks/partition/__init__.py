@@ -48,6 +48,9 @@ async def speed(context: Context) -> None:
     first = Measured(
         "the first event of a tenant, 32 partitions", "µs", "lower", Goal(at_least=1.0, against=DOCUMENT)
     )
+    among = Measured(
+        "the first event of a tenant, 1,000 partitions", "µs", "lower", Goal(at_least=1.0, against=DOCUMENT)
+    )
     many = Measured("an event of a batch over 1,000 tenants", "ns", "lower")
     for _ in range(context.runs):
         for system in (OURS, BARE, MURMUR, RING):
@@ -56,8 +59,10 @@ async def speed(context: Context) -> None:
             known.add(system, await figure(system, "single", calls // 50))
         for system in (OURS, DOCUMENT, *PEERS):
             first.add(system, await figure(system, "cold", calls // 40))
+        for system in (OURS, DOCUMENT):
+            among.add(system, await figure(system, "cold_1000", calls // 1_000))
         many.add(OURS, await figure(OURS, "batch", calls))
-    context.judge(known, first, many)
+    context.judge(known, first, among, many)
 
 
 async def crowds(context: Context) -> None:

@@ -1,7 +1,7 @@
 """A worker's side of the store. Heartbeats and renewals go over the reserved connection, so that no burst of
 jobs can make a worker lose its leases."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -107,16 +107,20 @@ class PostgresWorkerStore:
 
     async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
         """Delivered jobs and others are two statements, in one transaction when a batch has both. What the
-        endings say of targets goes with one of them, for their order counts."""
-        once = {(s.job.claim, s.job.flow, s.job.seq): s for s in reversed(settlements)}.values()
-        delivered = [s for s in once if s.ending is Ending.DELIVERED]
-        failed = [s for s in once if s.ending is not Ending.DELIVERED]
-        told = _summaries(settlements)
+        endings say of targets goes with the last of them, for their order counts, and is told only when all
+        of them were still held."""
+        once: dict[tuple[int, int, int], Settlement] = {}
+        for settlement in settlements:
+            once.setdefault((settlement.job.claim, settlement.job.flow, settlement.job.seq), settlement)
+        delivered = [s for s in once.values() if s.ending is Ending.DELIVERED]
+        failed = [s for s in once.values() if s.ending is not Ending.DELIVERED]
+        told = _summaries(once.values())
         with translated("settling"):
             async with self._pool.acquire() as connection:
                 if delivered and failed:
                     async with connection.transaction():
                         settled = await _settle(connection, _DELIVERED, _delivered(node, delivered), None)
+                        told = told if settled == len(delivered) else None
                         settled += await _settle(connection, _FAILED, _failed(node, failed), told)
                 elif delivered:
                     settled = await _settle(connection, _DELIVERED, _delivered(node, delivered), told)
@@ -225,6 +229,6 @@ def _failed(node: Node, settlements: Sequence[Settlement]) -> tuple[object, ...]
     )
 
 
-def _summaries(settlements: Sequence[Settlement]) -> str | None:
+def _summaries(settlements: Iterable[Settlement]) -> str | None:
     told = {str(flow): encoded(summary) for flow, summary in summaries_of(settlements).items()}
     return msgspec.json.encode(told).decode() if told else None

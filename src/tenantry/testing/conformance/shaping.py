@@ -76,6 +76,24 @@ class ShapingConformance:
         assert await world.worker.settle(node, [done]) == 0
         assert not [change for change in await world.hand.listen() if isinstance(change, Heard)]
 
+    @pytest.mark.parametrize("endings", [(Ending.DELIVERED, Ending.RETRY), (Ending.RETRY, Ending.DELIVERED)])
+    async def test_a_batch_with_an_old_token_says_nothing_of_a_target(
+        self, world: World, endings: tuple[Ending, Ending]
+    ) -> None:
+        await world.submit(*batch(2))
+        node = await world.node(slots=2)
+        old, new = await world.claim(node, 2)
+        assert await world.settle(node, [old], endings[0]) == 1
+        await world.hand.listen()
+        both = [
+            heard_of(settlement(job, ending, retry_for=60.0), OK)
+            for job, ending in zip((old, new), endings, strict=True)
+        ]
+        assert await world.worker.settle(node, both) == 1
+        told = await world.hand.listen()
+        assert [change for change in told if isinstance(change, Left)]
+        assert not [change for change in told if isinstance(change, Heard)]
+
     async def test_a_state_that_was_kept_comes_back_when_all_is_read_afresh(self, world: World) -> None:
         await world.submit(job())
         await world.hand.begin()

@@ -42,7 +42,9 @@ WITH held AS MATERIALIZED (
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
 ), told AS (
     INSERT INTO tenantry.changes (kind, flow_ids, seqs, ended_tenants, ended_counts, summaries)
-    SELECT 2, s.flow_ids, s.seqs, t.tenants, t.counts, $9::text
+    SELECT 2, s.flow_ids, s.seqs, t.tenants, t.counts,
+           -- An old token says nothing (law K2), so not of the target either.
+           CASE WHEN (SELECT count(*) FROM settled) = cardinality($3::bigint[]) THEN $9::text END
       FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs FROM settled) s,
            (SELECT array_agg(tenant_id) AS tenants, array_agg(n) AS counts
               FROM (SELECT tenant_id, count(*)::integer AS n FROM ended GROUP BY 1) x) t

@@ -74,7 +74,9 @@ WITH held AS MATERIALIZED (
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
 ), told AS (
     INSERT INTO tenantry.changes (kind, flow_ids, seqs, due_at, attempts, first, ended_tenants, ended_counts, summaries)
-    SELECT 2, s.flow_ids, s.seqs, s.due_at, s.attempts, s.first, t.tenants, t.counts, $15::text
+    SELECT 2, s.flow_ids, s.seqs, s.due_at, s.attempts, s.first, t.tenants, t.counts,
+           -- An old token says nothing (law K2), so not of the target either.
+           CASE WHEN (SELECT count(*) FROM settled) = cardinality($3::bigint[]) THEN $15::text END
       FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs,
                    array_agg(due_at) AS due_at, array_agg(counted::smallint) AS attempts, array_agg(ending = 3) AS first
               FROM living) s,
