@@ -160,8 +160,8 @@ def apart(system: str, count: int) -> float:
 
 
 CELLS: dict[str, Callable[..., float]] = {
-    "single": single, "cold": cold, "cold_1000": cold_1000, "batch": batch, "memory": memory, "growth": growth,
-    "between_old": between_old, "balance": balance, "apart": apart,
+    "single": single, "cold": cold, "cold_1000": cold_1000, "batch": batch, "memory": memory,
+    "growth": growth, "between_old": between_old, "balance": balance, "apart": apart,
 }  # fmt: skip
 
 if __name__ == "__main__":
