@@ -103,7 +103,8 @@ def show(options: OneJob) -> None:
         said = f": {attempt.excerpt}" if attempt.excerpt else ""
         status = f" {attempt.status}" if attempt.status else ""
         output.line(
-            f"attempt {attempt.number}  {moment(attempt.ended_at)}  {attempt.error_class}{status}{said}"
+            f"attempt {attempt.number}  {moment(attempt.ended_at)}  {attempt.error_class}{status}"
+            f" after {attempt.busy_for:.3f} s{said}"
         )
 
 
