@@ -82,7 +82,7 @@ def permission(state: ShaperState, *, in_flight: int, now: Timestamp, settings: 
     probes = circuit_breaker.admitted(state.breaker, settings.breaker, now=now)
     if probes is not None:
         return _by_breaker(state, probes, in_flight=in_flight, now=now, settings=settings)
-    room = permits(state, settings) - in_flight
+    room = permits(state, settings) - in_flight - _unreplaced(state, in_flight)
     if room <= 0:
         return Permission(0)
     return _paced(state, room, now)
@@ -150,6 +150,12 @@ def round_trip(state: ShaperState) -> Seconds:
 def reference_of(state: ShaperState) -> Seconds | None:
     """The reference latency; None while too little was measured: then one call at a time. Pure, O(1)."""
     return state.reference.latency
+
+
+def _unreplaced(state: ShaperState, in_flight: int) -> int:
+    """Calls that were lost while nothing came back and others are out. At a target that hangs, what replaced
+    them before the breaker opens would hold its slot for one more timeout."""
+    return state.window.lost if in_flight and not state.window.succeeded else 0
 
 
 def _by_breaker(

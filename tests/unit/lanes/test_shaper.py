@@ -282,3 +282,22 @@ def test_a_few_milliseconds_of_our_own_are_not_taken_for_a_queue_at_a_quick_targ
     assert grown > before
     state, _ = rounds(state, Outcome("ok", status=200, busy_for=0.06), 20, now)
     assert permits(state, SETTINGS) < grown
+
+
+def test_what_a_hanging_target_lost_is_not_replaced_while_the_rest_is_still_out() -> None:
+    """A replacement would hold its slot for one more timeout, and the breaker opens only after several."""
+    state, now = rounds(opened(START), OK, 30, START)
+    out = permits(state, SETTINGS)
+    assert out > 10
+    state = started(state, out, in_flight=out, now=Timestamp(now), settings=SETTINGS)
+    for at in (now + 0.4, now + 0.8):
+        state = step(state, EMPTY, Standing(out, Timestamp(at)), SETTINGS, draw=0.5)
+    state = hear(state, Outcome("timeout", busy_for=1.0), now=now + 1.0, in_flight=out - 1)
+    assert permission(state, in_flight=out - 1, now=Timestamp(now + 1.0), settings=SETTINGS).starts == 0
+
+
+def test_a_lone_call_that_was_lost_is_followed_by_another() -> None:
+    state = started(opened(START), 1, in_flight=1, now=START, settings=SETTINGS)
+    state = hear(state, TIMEOUT, now=START + 15.0)
+    grant = permission(state, in_flight=0, now=Timestamp(START + 15.0), settings=SETTINGS)
+    assert grant.starts == 1 or grant.not_before is not None
