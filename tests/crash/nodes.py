@@ -13,7 +13,7 @@ from typing import Any, Self
 from tenantry.kernel.events import Event
 
 HERE = Path(__file__).parent
-WORKER = (sys.executable, "-m", "tenantry.cli.main", "worker", "--json", "--log-format", "json", "--no-http")
+WORKER = (sys.executable, "-m", "tenantry.cli.main", "worker", "--json", "--log-format", "json")
 
 
 class NodeProcess:
@@ -26,9 +26,11 @@ class NodeProcess:
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def started(cls, *words: str, handlers: str = "story_handlers") -> Self:
+    async def started(cls, *words: str, handlers: str = "story_handlers", http: bool = False) -> Self:
+        """``http``: it delivers over HTTP too, to this machine as well."""
+        delivers = "--allow-private-targets" if http else "--no-http"
         process = await asyncio.create_subprocess_exec(
-            *WORKER, "--metrics", "none", "--handlers", handlers, *words,
+            *WORKER, delivers, "--metrics", "none", "--handlers", handlers, *words,
             cwd=HERE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         return cls(process)
