@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "invariants.md"
 LAWS = [f"F{n}" for n in range(1, 9)] + [f"K{n}" for n in range(1, 6)] + ["I1", "I2"]
 CASES = [f"Q{n}" for n in range(1, 21)] + [f"P{n}" for n in range(1, 5)] + [f"L{n}" for n in range(1, 10)]
-CASES += [f"S{n}" for n in (*range(1, 9), 10)]
+CASES += [f"S{n}" for n in range(1, 11)]
 
 Named = list[tuple[str, str]]
 
