@@ -239,8 +239,9 @@ class Settlement:
 class PoolLevel:
     """How much one pool sheds, and why: its planner's last word.
 
-    ``age``: seconds that more than half of the tenants have waited within their quota. ``used``: part of the
-    slots in use, in [0, 1]. ``falls_in``: seconds in which the level can have fallen to nothing, at best.
+    ``age``: seconds that more than half of the tenants, by their shares, have waited in quota. ``used``:
+    part of the slots in use, in [0, 1]. ``falls_in``: seconds in which the level can have fallen to nothing,
+    at best.
     """
 
     pool: str

@@ -3,19 +3,19 @@
 The rule (levels, their order, hysteresis) is :mod:`tenantry.algorithms.shedding`. This is what the queue
 adds.
 
-*Pressure* speaks of a pool as a whole. A tenant that waits counts only while it is within its quota: it holds
-fewer slots than its share would give it, or more tenants want slots than there are, so that nobody's share is
-a slot. And the age is one that more than half of those who run or wait have reached: tenants that burst have
-old work in any queue, and what they are due for that is their own bound, not everybody's refusal.
+*Pressure* speaks of a pool as a whole. A tenant that waits counts only while it is within its quota: one
+slot more would not take it beyond its share, or its share is less than a slot and is had in turns. And the
+age is one that tenants with more than half of the shares have reached, of all who run or wait: tenants that
+burst have old work in any queue, and what they are due for that is their own bound, not everybody's refusal.
 
 *A level* is written by the planner and means nothing once it is older than
 :data:`LEVEL_FRESH_FOR` by the store's clock: a planner that is gone sheds nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import floor
-from typing import Final
+from typing import Final, NamedTuple
 
 from tenantry.algorithms.fair_share import FairShare
 from tenantry.algorithms.fair_share.shares import Shares
@@ -57,8 +57,7 @@ _STANDINGS: Final[Mapping[Shedding, Standing]] = {
 # -- what presses a pool -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
+class Contender(NamedTuple):
     """A tenant that runs or waits. ``running``: slots that it holds. ``waited``: seconds that its oldest job
     has been waiting for nothing but a slot; 0 when none does."""
 
@@ -78,13 +77,27 @@ def pressure(slots: PoolSlots, contenders: Sequence[Contender], floor_of_pool: f
     if used < _AT_REST or not contenders:
         return Pressure(0.0, used)
     shares = Shares(floor_of_pool)
-    for each in contenders:
-        shares.count(each.weight, 1)
-    waits = [
-        each.waited if _within_quota(each.running, shares.share(each.weight) * slots.slots) else 0.0
-        for each in contenders
-    ]
-    return Pressure(sorted(waits, reverse=True)[len(waits) // 2], used)
+    counts = Counter(each.weight for each in contenders)
+    for weight, count in counts.items():
+        shares.count(weight, count)
+    share_of = {weight: shares.share(weight) for weight in counts}
+    waits = [_waited(each, share_of[each.weight], slots.slots) for each in contenders]
+    return Pressure(_reached_by_half(waits), used)
+
+
+def _waited(contender: Contender, share: float, slots: int) -> tuple[Seconds, float]:
+    """How long it has waited within its quota, and its share."""
+    return (contender.waited if _within_quota(contender.running, share * slots) else 0.0), share
+
+
+def _reached_by_half(waits: Sequence[tuple[Seconds, float]]) -> Seconds:
+    """The longest wait that those reach who have more than half of the shares together."""
+    held = 0.0
+    for waited, share in sorted(waits, reverse=True):
+        held += share
+        if held > 0.5 + 1e-9:
+            return waited
+    return 0.0
 
 
 def _within_quota(running: int, entitled: float) -> bool:

@@ -89,7 +89,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "pool_pressure_age_seconds",
-        "Seconds that more than half of the tenants have waited within their quota; 0 while at rest",
+        "Seconds that more than half of the tenants, by share, have waited in their quota; 0 while at rest",
         ("pool",),
     ),
     Metric("shedding_changes_total", "Times that a pool came to a level", ("pool", "level")),

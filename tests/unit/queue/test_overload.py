@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenantry.algorithms.fair_share.shares import Shares
 from tenantry.algorithms.shedding import Level, Pressure, SheddingSettings
 from tenantry.config.tiers import Shedding, Tier
 from tenantry.kernel.instant import Timestamp
@@ -67,6 +68,12 @@ def test_with_more_tenants_than_slots_each_is_within_its_quota_whether_it_has_it
     assert age(*crowd(4, waited=20.0, running=1), *crowd(4, waited=20.0)) == 20.0
 
 
+def test_the_light_ones_do_not_outnumber_the_heavy() -> None:
+    light = [Contender(1.0, 0, 60.0)] * 3
+    assert age(*light, Contender(8.0, 4, 0.0)) == 0.0
+    assert age(*light, Contender(8.0, 0, 7.0)) == 7.0
+
+
 def test_a_pool_at_rest_is_not_pressed_however_old_its_work() -> None:
     assert pressure(PoolSlots("shared", 10, 4), crowd(20, waited=900.0), FLOOR) == Pressure(0.0, 0.4)
 
@@ -87,7 +94,10 @@ def test_pressure_is_one_of_the_waits_or_none_and_more_than_half_wait_as_long(
 ) -> None:
     found = pressure(PoolSlots("shared", slots, slots), contenders, FLOOR).age
     if found > 0.0:
-        assert sum(each.waited >= found for each in contenders) > len(contenders) / 2
+        shares = Shares(FLOOR)
+        for each in contenders:
+            shares.count(each.weight, 1)
+        assert sum(shares.share(each.weight) for each in contenders if each.waited >= found) > 0.5
 
 
 # -- levels --------------------------------------------------------------------------------------------------
