@@ -18,6 +18,7 @@ from tenantry.delivery.handlers import Handlers
 from tenantry.kernel.errors import InvalidValue, StoreUnavailable
 from tenantry.kernel.events import Event
 from tenantry.kernel.tenant import TenantId, TierName
+from tenantry.kernel.verdict import Refusal, Rule
 from tenantry.lanes.model import Target
 from tenantry.postgres.directory import PostgresDirectory, write_registry
 from tenantry.postgres.urls import DatabaseUrls
@@ -104,6 +105,20 @@ async def test_a_loop_that_ends_takes_the_node_down_by_its_name(
     with pytest.raises(LoopFailed, match=r"the feeder loop ended.*ZeroDivisionError: a bug"):
         async with assemble(settings(database_urls)), asyncio.timeout(60):
             await asyncio.Event().wait()
+
+
+async def test_a_node_refuses_what_the_planner_says_that_its_pool_sheds(database_urls: DatabaseUrls) -> None:
+    async with assemble(settings(database_urls)) as node:
+        await with_acme(node)
+        await submit(node)
+        row = "'shared', 3, 9.0, 1.0, 45.0, clock_timestamp(), clock_timestamp() + interval '60 s'"
+        await node.database.side.execute(f"INSERT INTO tenantry.shedding VALUES ({row})")
+        async with asyncio.timeout(60):
+            while node.levels.level_of("shared") is None:  # noqa: ASYNC110 - its own loop looks, once a second
+                await asyncio.sleep(0.02)
+        answer = await node.admission.submit(ACME.tenant, [NewJob(Target("handler:work"), b"1")])
+        assert isinstance(answer, Refusal)
+        assert answer.rule is Rule.OVERLOAD
 
 
 async def test_what_the_block_raises_is_what_comes_out(database_urls: DatabaseUrls) -> None:
