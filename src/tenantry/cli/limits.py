@@ -14,12 +14,12 @@ import typer
 from tenantry.cli.limits_files import plans_of, used_in
 from tenantry.cli.options import Shown, command, group
 from tenantry.cli.output import Output, amount
+from tenantry.cli.progress import waiting
 from tenantry.kernel.errors import InvalidValue, UsageError
 from tenantry.kernel.tenant import TenantId, tenant_id
 
 if TYPE_CHECKING:
     from tenantry.limiter import Limiter, Plan, Verdict
-    from tenantry.limiter.ledger import Difference
     from tenantry.valkey import ValkeyLeaseAuthority
     from tenantry.valkey.kept import KeptBalance
 
@@ -29,12 +29,9 @@ AUTHORITY_URL = "TENANTRY_LIMITS_URL"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfLimits(Shown):
-    """Where plans and the authority are."""
+class OfAuthority(Shown):
+    """Where the authority is."""
 
-    plans: Annotated[Path, typer.Option(metavar="FILE", help="The plans, in TOML; - for standard input.")] = (
-        Path("limits.toml")
-    )
     authority: Annotated[
         str | None,
         typer.Option(
@@ -43,6 +40,15 @@ class OfLimits(Shown):
             help="redis://host, redis+sentinel://host/name or redis+cluster://host,host.",
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfLimits(OfAuthority):
+    """And where the plans are."""
+
+    plans: Annotated[Path, typer.Option(metavar="FILE", help="The plans, in TOML; - for standard input.")] = (
+        Path("limits.toml")
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +70,7 @@ class TryOptions(OfLimits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatchOptions(OfLimits):
+class WatchOptions(OfAuthority):
     """Some tenants, again and again."""
 
     tenants: Annotated[list[str], typer.Argument(metavar="TENANTS", help="Which tenants.")]
@@ -73,7 +79,7 @@ class WatchOptions(OfLimits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReconcileOptions(OfLimits):
+class ReconcileOptions(OfAuthority):
     """An access log of one day."""
 
     log: Annotated[
@@ -136,15 +142,22 @@ def watch(options: WatchOptions) -> None:
 
 @command(app, "reconcile", ReconcileOptions)
 def reconcile(options: ReconcileOptions) -> None:
-    """Hold a day of the authority's ledger against an access log. The exit code is 1 when a tenant is off."""
+    """Hold a day of the authority's ledger against an access log: every tenant of either. The exit code is 1
+    when one is off."""
+    from tenantry.limiter.ledger import reconciled
+
     try:
         day = date.fromisoformat(options.day)
     except ValueError:
         raise InvalidValue("--day", options.day, "a date such as 2026-11-30") from None
-    used = used_in(options.log)
-    found = asyncio.run(_reconciled(_needed(options), used, day))
+    url, logged, output = _needed(options), used_in(options.log), Output.of(options)
+    booked = asyncio.run(_booked(url, day, output))
+    found = reconciled(booked, logged)
     off = [each for each in found if not each.within(options.within, options.tokens)]
-    output = Output.of(options)
+    if not booked:
+        output.note(
+            f"The ledger has nothing of {day}: only plans with ledger = true or exact = true are booked."
+        )
     output.data({"day": options.day, "tenants": found, "off": [each.tenant for each in off]})
     output.table(
         ("tenant", "ledger", "log", "log less ledger"),
@@ -155,7 +168,7 @@ def reconcile(options: ReconcileOptions) -> None:
         raise typer.Exit(1)
 
 
-def _needed(options: OfLimits) -> str:
+def _needed(options: OfAuthority) -> str:
     if not options.authority:
         raise UsageError(f"which authority? Give --authority URL, or set {AUTHORITY_URL}")
     return options.authority
@@ -231,12 +244,16 @@ async def _watch(options: WatchOptions, url: str, tenants: list[TenantId]) -> No
             await asyncio.sleep(options.every)
 
 
-async def _reconciled(url: str, used: dict[TenantId, float], day: date) -> "tuple[Difference, ...]":
-    from tenantry.limiter.ledger import reconciled
-
-    async with _authority(url) as authority:
-        lines = [line for tenant in used for line in await authority.ledger(tenant)]
-    return reconciled(lines, used, day)
+async def _booked(url: str, day: date, output: Output) -> dict[TenantId, float]:
+    """What the day's ledger says was used, by tenant."""
+    booked: dict[TenantId, float] = {}
+    with waiting(output, "reading the ledger") as told:
+        async with _authority(url) as authority:
+            async for line in authority.day_of_all(day):
+                booked[line.tenant] = line.used
+                if len(booked) % 1_000 == 0:
+                    told(f"reading the ledger: {amount(len(booked), 'tenant')}")
+    return booked
 
 
 def _authority(url: str) -> "ValkeyLeaseAuthority":

@@ -36,12 +36,17 @@ def used_in(file: Path) -> dict[TenantId, float]:
 
 
 def _rows(text: str) -> Iterable[dict[str, Any]]:
-    if text.lstrip().startswith("{"):
-        return _json_rows(text)
+    return _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text)
+
+
+def _csv_rows(text: str) -> Iterator[dict[str, Any]]:
     rows = csv.DictReader(io.StringIO(text))
-    if "tenant" not in (rows.fieldnames or ()):
-        raise InvalidValue("log", "this text", _ACCEPTED)
-    return rows
+    try:
+        if "tenant" not in (rows.fieldnames or ()):
+            raise InvalidValue("log", "this text", _ACCEPTED)
+        yield from rows
+    except csv.Error as error:
+        raise InvalidValue(f"log line {rows.line_num + 1}", str(error), _ACCEPTED) from None
 
 
 def _json_rows(text: str) -> Iterator[dict[str, Any]]:

@@ -5,12 +5,16 @@ Of each line ``granted = spent + returned + lapsed + held``, where ``held`` is w
 used is ``spent + late + unleased + exact``. The authority books; its clock says which day it is (law K4).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Final
 
 from tenantry.kernel.tenant import TenantId
 from tenantry.limiter.exchange import Booking
+
+EPOCH: Final = date(1970, 1, 1)
+"""From it an authority that counts days counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +63,8 @@ def added(one: Booking, other: Booking) -> Booking:
     return Booking(*(a + b for a, b in zip(one, other, strict=True)))
 
 
-def reconciled(
-    lines: Iterable[LedgerLine], log: Mapping[TenantId, float], day: date
-) -> tuple[Difference, ...]:
-    """The tenants' own limits of ``day`` against what a log counted, by tenant, in order. Pure, O(n log
-    n)."""
-    used: dict[TenantId, float] = {}
-    for line in lines:
-        if line.day == day and line.name == "tenant":
-            used[line.tenant] = used.get(line.tenant, 0.0) + line.used
-    tenants = sorted(used.keys() | log.keys())
-    return tuple(Difference(each, used.get(each, 0.0), log.get(each, 0.0)) for each in tenants)
+def reconciled(ledger: Mapping[TenantId, float], log: Mapping[TenantId, float]) -> tuple[Difference, ...]:
+    """What the ledger says was used against what a log counted, tokens of one day: every tenant of either, in
+    order. Pure, O(n log n)."""
+    tenants = sorted(ledger.keys() | log.keys())
+    return tuple(Difference(each, ledger.get(each, 0.0), log.get(each, 0.0)) for each in tenants)

@@ -1,6 +1,7 @@
 """What the limiter needs from outside: where plans come from, and who grants."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import date
 from typing import Protocol
 
 from tenantry.kernel.instant import Seconds
@@ -63,4 +64,10 @@ class Authority(Protocol):
 
     async def ledger(self, tenant: TenantId) -> Sequence[LedgerLine]:
         """What was booked for a tenant whose plan has a ledger, by day and limit."""
+        ...
+
+    def day_of_all(self, day: date) -> AsyncIterator[LedgerLine]:
+        """What was booked on ``day``: the tenants' own limits (not their keys' and routes'), of every tenant
+        that has such a line, in no order. A tenant that is being booked meanwhile may come twice: the later
+        line counts."""
         ...

@@ -1,7 +1,7 @@
 """The authority in memory: the pure rule over a dict. For one process, for tests, and for the simulation."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, date, datetime
 
 from tenantry.kernel.clock import Clock
@@ -95,6 +95,11 @@ class MemoryLeaseAuthority:
             for (who, day, name), booking in self._ledger.items()
             if who == tenant
         ]
+
+    async def day_of_all(self, day: date) -> AsyncIterator[LedgerLine]:
+        for (tenant, booked_on, name), booking in list(self._ledger.items()):
+            if booked_on == day and name == "tenant":
+                yield LedgerLine(tenant, day, name, booking)
 
     def level(self, tenant: TenantId, name: str = "tenant") -> float | None:
         """What a bucket holds now, negative while it owes; None for one that says no more than a full one."""

@@ -1,6 +1,7 @@
 """Static shares with rebalancing, in memory: the other strategy under the authority's port."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from datetime import date
 
 from tenantry.kernel.clock import Clock
 from tenantry.kernel.errors import UsageError
@@ -49,6 +50,10 @@ class MemoryShareAuthority:
 
     async def ledger(self, tenant: TenantId) -> Sequence[LedgerLine]:
         return []
+
+    async def day_of_all(self, day: date) -> AsyncIterator[LedgerLine]:
+        for line in await self.ledger(TenantId("")):
+            yield line
 
     def parts(self, tenant: TenantId, name: str = "tenant") -> dict[str, float]:
         """The part of a limit that each node was told."""

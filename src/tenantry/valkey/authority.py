@@ -1,9 +1,9 @@
 """The authority's port over scripts."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import date, timedelta
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from valkey.exceptions import NoScriptError
 
@@ -11,13 +11,13 @@ from tenantry.kernel.errors import InvalidValue, StoreUnavailable
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId
 from tenantry.limiter.exchange import Answer, Ask, Booking, Charge, Decision, Grant, Part
-from tenantry.limiter.ledger import LedgerLine
+from tenantry.limiter.ledger import EPOCH, LedgerLine
+from tenantry.valkey.days import day_of_all
 from tenantry.valkey.kept import KeptBalance, kept_balance
 from tenantry.valkey.scripts import Script, script
 from tenantry.valkey.topology import FAULTS, Topology, asked_to, execute, topology
 from tenantry.valkey.urls import parse
 
-_EPOCH: Final = date(1970, 1, 1)
 Command = tuple[Script, tuple[str, ...], tuple[str, ...]]
 """A script, its keys, its arguments."""
 
@@ -76,6 +76,11 @@ class ValkeyLeaseAuthority:
         key = f"{self._key(tenant)}:ledger"
         found = await self._command(key, "HGETALL", key)
         return _lines(tenant, found)
+
+    def day_of_all(self, day: date) -> AsyncIterator[LedgerLine]:
+        """As the port says; every key of every master is looked at. While a cluster moves a slot, a tenant in
+        it may be missed."""
+        return day_of_all(self._topology, self._prefix, day)
 
     async def balances(self, tenant: TenantId) -> list[KeptBalance]:
         """The buckets of a tenant as they are now, by the server's clock; nothing is changed. Full ones that
@@ -216,6 +221,6 @@ def _lines(tenant: TenantId, found: dict[bytes, bytes]) -> list[LedgerLine]:
         if name:
             amounts.setdefault((int(day), name), {})[what] = float(amount)
     return [
-        LedgerLine(tenant, _EPOCH + timedelta(days=day), name, Booking(**booked))
+        LedgerLine(tenant, EPOCH + timedelta(days=day), name, Booking(**booked))
         for (day, name), booked in sorted(amounts.items())
     ]

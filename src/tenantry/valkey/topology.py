@@ -5,7 +5,7 @@ the client library does by itself for clusters is not used: there, one server's 
 to all of them."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from valkey.asyncio import Valkey
@@ -13,7 +13,7 @@ from valkey.asyncio.sentinel import Sentinel
 from valkey.crc import key_slot
 from valkey.exceptions import ResponseError, ValkeyError
 
-from tenantry.kernel.errors import StoreUnavailable
+from tenantry.kernel.errors import StoreUnavailable, UsageError
 from tenantry.kernel.instant import Seconds
 from tenantry.valkey.urls import Kind, ValkeyUrl
 
@@ -32,6 +32,11 @@ class Topology(Protocol):
 
     def client(self, shard: str) -> Valkey:
         """The client of a server. Raises :class:`StoreUnavailable` when no server is known."""
+        ...
+
+    async def owners(self) -> Sequence[str]:
+        """The servers that between them serve every key, looked at afresh; by slot where there are slots.
+        Raises :class:`StoreUnavailable`, and :class:`UsageError` when the URL leads to a part only."""
         ...
 
     async def refresh(self) -> None:
@@ -56,6 +61,17 @@ class OneServer:
 
     def client(self, shard: str) -> Valkey:
         return self._client
+
+    async def owners(self) -> Sequence[str]:
+        try:
+            told = await execute(self._client, "INFO", "cluster")
+        except FAULTS as error:
+            raise StoreUnavailable("the authority does not answer") from error
+        if told.get("cluster_enabled"):
+            raise UsageError(
+                f"{self._name} is a node of a cluster and has only its part: give redis+cluster://{self._name}"
+            )
+        return [self._name]
 
     async def refresh(self) -> None:
         """It stays where it is: what is broken is dropped, the next call connects anew."""
@@ -112,6 +128,10 @@ class SentinelMaster(ByServer):
     def shard_of(self, key: str) -> str:
         return self._master
 
+    async def owners(self) -> Sequence[str]:
+        await self.refresh()
+        return [self._master]
+
     async def close(self) -> None:
         await super().close()
         for each in self._sentinels.sentinels:
@@ -136,6 +156,10 @@ class Cluster(ByServer):
 
     def shard_of(self, key: str) -> str:
         return self._owners[key_slot(key.encode())] if self._owners else ""
+
+    async def owners(self) -> Sequence[str]:
+        await self.refresh()
+        return self._owners
 
     async def _look(self) -> None:
         """All known servers are asked at once, since a dead one answers only by its silence."""

@@ -14,6 +14,7 @@ from tenantry.kernel.clock import SystemClock
 from tenantry.kernel.errors import InvalidValue, StoreUnavailable, UnknownKey, UsageError
 from tenantry.kernel.tenant import TenantId
 from tenantry.limiter import Limit, Plan, SharedLimiter
+from tenantry.limiter.exchange import Ask, Part
 from tenantry.limiter.plan_file import parse_plans
 from tenantry.valkey import ValkeyLeaseAuthority
 
@@ -116,6 +117,56 @@ async def test_the_ledger_is_held_against_the_access_log(fleet: Fleet, home: Pat
     assert json.loads(await apart(*words, code=1))["off"] == ["acme"]
 
 
+async def booked(url: str, tenants: list[str], *, prefix: str = "tenantry:limits") -> str:
+    """Charges each tenant five tokens, in the ledger; which day that is."""
+    own = Part("tenant", Limit(100, 100), unleased=5, charge=5)
+    async with ValkeyLeaseAuthority(url, prefix=prefix) as authority:
+        for tenant in tenants:
+            await authority.exchange([Ask(TenantId(tenant), "n", 1, 2.0, (own,), ledger=True)])
+        (line,) = await authority.ledger(TenantId(tenants[0]))
+    return line.day.isoformat()
+
+
+async def urls_of_all_kinds(fleet: Fleet) -> list[str]:
+    server, nodes, (*_, sentinel) = await fleet.server(), await fleet.cluster(), await fleet.pair()
+    return [
+        f"redis://{server.name}",
+        f"redis+cluster://{nodes[0].name}",
+        f"redis+sentinel://{sentinel.name}/limits",
+    ]
+
+
+async def test_a_tenant_that_the_log_does_not_name_is_off_on_every_kind_of_server(
+    fleet: Fleet, home: Path
+) -> None:
+    tenants = [f"tenant-{n}" for n in range(24)]
+    for url in await urls_of_all_kinds(fleet):
+        day = await booked(url, tenants)
+        await booked(url, ["of-others"], prefix="tenantry:limit?")
+        (home / "log").write_text("\n".join(["tenant", *tenants[:-1] * 5]))
+        words = ("reconcile", "log", "--authority", url, "--day", day, "--json")
+        found = json.loads(await apart(*words, code=1))
+        assert found["off"] == [tenants[-1]], url
+        assert [each["tenant"] for each in found["tenants"]] == sorted(tenants), url
+        (home / "log").write_text("\n".join(["tenant", *tenants * 5]))
+        await apart(*words)
+
+
+async def test_a_day_of_which_nothing_is_booked_is_told_so(fleet: Fleet, home: Path) -> None:
+    server = await fleet.server()
+    (home / "log").write_text("tenant\nacme\n")
+    words = ("reconcile", "log", "--authority", f"redis://{server.name}", "--day", "2026-01-31")
+    assert "The ledger has nothing of 2026-01-31: only plans with" in await apart(*words)
+
+
+async def test_one_node_of_a_cluster_is_not_taken_for_the_whole(fleet: Fleet, home: Path) -> None:
+    node = await fleet.server("--cluster-enabled", "yes")
+    (home / "log").write_text("tenant\n")
+    words = ("reconcile", "log", "--authority", f"redis://{node.name}", "--day", "2026-01-31")
+    with pytest.raises(UsageError, match=f"give redis\\+cluster://{node.name}"):
+        await apart(*words)
+
+
 async def test_a_server_that_is_not_there_is_a_dependency_that_failed(home: Path) -> None:
     with pytest.raises(StoreUnavailable):
         await apart("show", "acme", "--authority", "redis://127.0.0.1:1")
@@ -129,6 +180,8 @@ async def test_a_server_that_is_not_there_is_a_dependency_that_failed(home: Path
         ("tenant,cost\nacme,nothing\n", r"log\[1\].cost"),
         ('{"tenant": "acme"}\n[]\n', r"log\[2\]"),
         ("tenant\nnot a tenant\n", r"log\[1\].tenant"),
+        ("tenant\n" + 200_000 * "a" + "\n", "log line 2: 'field larger than"),
+        ("tenant\na\0b\n", r"log\[1\].tenant"),
     ],
 )
 def test_a_log_that_cannot_be_read_says_where(log: str, where: str) -> None:

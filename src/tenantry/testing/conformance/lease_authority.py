@@ -3,6 +3,7 @@
 Derive from :class:`LeaseAuthorityConformance` and give it two fixtures: ``authority``, with nothing in it,
 and ``clock``, the clock by which it decides, which tests move."""
 
+from datetime import timedelta
 from math import inf
 
 import pytest
@@ -168,3 +169,20 @@ class LeaseAuthorityConformance:
         lines = sorted((line.day, line.booking.granted) for line in await authority.ledger(ACME))
         assert [amount for _, amount in lines] == [10, 20]
         assert (lines[1][0] - lines[0][0]).days == 1
+
+    async def test_a_day_of_the_ledger_names_every_tenant_once_and_only_its_own_limit(
+        self, authority: Authority, clock: ManualClock
+    ) -> None:
+        key = Part("key:k", Limit(50), spent=3, unleased=5)
+        own = Part("tenant", LIMIT, unleased=7)
+        tenants = [TenantId(f"t-{n}") for n in range(1_200)]
+        await authority.exchange([Ask(each, "a", 1, TERM, (own, key), ledger=True) for each in tenants])
+        await authority.exchange([Ask(TenantId("unbooked"), "a", 1, TERM, (own,), ledger=False)])
+        (day,) = {line.day for line in await authority.ledger(tenants[0])}
+        clock.advance(86_400)
+        await self.asked(authority, "a", 1, wanted(0, unleased=11))
+        lines = [line async for line in authority.day_of_all(day)]
+        assert {line.tenant for line in lines} == set(tenants)
+        assert {(line.day, line.name, line.used) for line in lines} == {(day, "tenant", 7.0)}
+        (later,) = [line async for line in authority.day_of_all(day + timedelta(days=1))]
+        assert (later.tenant, later.used) == (ACME, 11)
