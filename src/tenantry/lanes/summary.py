@@ -12,7 +12,7 @@ As a plain value (:func:`encoded`), for a JSON column or a line::
      [bucket, count, …] lost, [bucket, count, …] limited, retry_after, longest]
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -95,17 +95,6 @@ class Summary:
     def ignored(self) -> int:
         """Endings that say nothing of the target."""
         return self.ended - self.runs.calls
-
-    def aged(self, seconds: Seconds) -> "Summary":
-        """The same, heard ``seconds`` after it was settled: the target's ``Retry-After`` has that less to
-        run. For a reader that knows when a summary was written; never more than it is sure of."""
-        if self.retry_after is None:
-            return self
-        left = self.retry_after - seconds
-        return Summary(
-            self.succeeded, self.failed, self.runs, self.latency, self.lost, self.limited,
-            left if left > 0.0 else None, self.longest,
-        )  # fmt: skip
 
 
 EMPTY: Final = Summary()
@@ -199,8 +188,3 @@ def _added(
     for name, count in other:
         total[name] = total.get(name, 0) + count
     return tuple(sorted(total.items()))
-
-
-def by_class(summary: Summary) -> Mapping[str, int]:
-    """Failures by error class, for telemetry."""
-    return dict(summary.failed)

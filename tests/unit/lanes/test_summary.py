@@ -58,11 +58,9 @@ def test_each_class_says_one_thing(error_class: str, signal: Signal) -> None:
     assert signal_of(error_class) is signal
 
 
-def test_the_longest_retry_after_is_kept_and_runs_down_with_age() -> None:
+def test_the_longest_retry_after_is_kept() -> None:
     summary = summary_of([Outcome("http_429", retry_after=9.0), Outcome("http_503", retry_after=30.0)])
     assert summary.retry_after == 30.0
-    assert summary.aged(10.0).retry_after == 20.0
-    assert summary.aged(30.0).retry_after is None
 
 
 def test_a_messages_fault_says_nothing_though_it_names_a_retry_after() -> None:

@@ -3,7 +3,7 @@
 CREATE TABLE tenantry.shedding (
     pool       text             PRIMARY KEY,
     level      smallint         NOT NULL CHECK (level BETWEEN 0 AND 3),
-    age        double precision NOT NULL, -- seconds that more than half of the tenants have waited within their quota
+    age        double precision NOT NULL, -- seconds that tenants with more than half of the shares have waited within their quota
     used       double precision NOT NULL, -- part of the slots in use
     falls_in   double precision NOT NULL, -- seconds in which the level can have fallen to 0
     changed_at timestamptz      NOT NULL,
