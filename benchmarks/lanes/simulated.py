@@ -111,8 +111,10 @@ def stepped(seed: int) -> tuple[LaneReport, list[float]]:
     report = LaneRun(STEPS, rule, SeededRandomness(100 + seed), 180.0).run()
     held = [0.0] * 100
     for (at, in_flight), (then, _) in pairwise(log):
-        if 120.0 <= at < 130.0:
-            held[int((at - 120.0) / 0.1)] += in_flight * (then - at) / 0.1
+        for trip in range(max(0, int((at - 120.0) / 0.1)), min(99, int((then - 120.0) / 0.1)) + 1):
+            begins = 120.0 + trip * 0.1
+            lasts = min(then, begins + 0.1) - max(at, begins)
+            held[trip] += in_flight * max(0.0, lasts) / 0.1
     return report, held
 
 

@@ -7,7 +7,7 @@ flight; more only wait. The *ratio* of what calls take now to what they take on 
 latency) says how much they wait, as in TCP Vegas (1995) and in the gradient of Netflix's concurrency-limits
 (2018). The rule keeps it a little above 1: full, with next to no queue. What is its own:
 
-- Growth is in proportion to the *room* that is left: an eighth a round trip while no queue shows, nothing at
+- Growth is in proportion to the *room* that is left: a ninth a round trip while no queue shows, nothing at
   5 % of queueing. So the limit settles where others swing.
 - A level that was *crowded* or *lost* calls becomes a **ceiling**. The limit rests below it, tests it again
   after some round trips, and gives up the ceiling when the test is quiet. At two or three calls in flight one
@@ -78,7 +78,7 @@ class LimitSettings:
 
     most: float = 10_000.0
     least: float = 0.02
-    growth: float = 0.13
+    growth: float = 0.11
     quiet: float = 1.0
     full: float = 1.05
     crowded: float = 1.3
