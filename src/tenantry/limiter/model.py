@@ -41,12 +41,12 @@ class Limit:
     passes_within: Seconds = field(init=False, repr=False, compare=False)  # the same, and the bucket's slack
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.base) and SLOWEST <= self.base <= FASTEST):
+        if not (_is_number(self.base) and SLOWEST <= self.base <= FASTEST):
             hint = "Leave the limit out (None) for no limit; give larger amounts a larger cost."
             raise InvalidValue(
                 "limit.base", self.base, f"tokens a second in [{SLOWEST:g}, {FASTEST:g}]", hint
             )
-        if not (isfinite(self.burst) and 0 <= self.burst <= MOST):
+        if not (_is_number(self.burst) and 0 <= self.burst <= MOST):
             raise InvalidValue("limit.burst", self.burst, f"tokens in [0, {MOST:g}]")
         rate = Rate(float(self.base), float(self.burst))
         for name, value in (
@@ -99,13 +99,22 @@ class Plan:
 
     ``tenant``: all of the tenant's calls together. ``key``: each of its keys by itself. ``routes``: calls of
     one route, by its name. None and absent: no such limit. ``ledger``: the authority books what was granted
-    and spent by the day; always on for a tenant with an exact limit.
+    and spent by the day; always on for a tenant with an exact limit. Raises :class:`InvalidValue` for what is
+    no limit.
     """
 
     tenant: Limit | None = None
     key: Limit | None = None
     routes: Mapping[str, Limit] = field(default_factory=lambda: MappingProxyType({}))
     ledger: bool = False
+
+    def __post_init__(self) -> None:
+        routes = ((f"plan.routes[{name!r}]", limit) for name, limit in self.routes.items())
+        for path, limit in (("plan.tenant", self.tenant), ("plan.key", self.key), *routes):
+            if not isinstance(limit, Limit | None):
+                raise InvalidValue(
+                    path, limit, "a Limit, or None", "Limit.parse('100/s burst 200') reads text."
+                )
 
     @property
     def exact(self) -> bool:
@@ -116,6 +125,10 @@ class Plan:
     def plain(self) -> bool:
         """Whether the tenant's own limit is all that there is."""
         return self.key is None and not self.routes
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 class Basis(StrEnum):

@@ -22,18 +22,20 @@ _FULLEST: Final = 0.75  # of the slots, at most; beyond it probes grow long
 class Plans:
     """Which tenant has which plan. Safe to use from any thread; look-ups take no lock.
 
-    ``plans``: pairs to begin with. ``default``: of tenants that are not among them; None for no limit. Raises
-    :class:`InvalidValue` for an id that is none.
+    ``plans``: pairs to begin with, or a mapping. ``default``: of tenants that are not among them; None for no
+    limit. Raises :class:`InvalidValue` for an id that is none, or what is no plan.
     """
 
-    def __init__(self, plans: Iterable[tuple[str, Plan]] = (), *, default: Plan | None = None) -> None:
+    def __init__(
+        self, plans: Mapping[str, Plan] | Iterable[tuple[str, Plan]] = (), *, default: Plan | None = None
+    ) -> None:
         self._default = default
         self._listeners: list[PlanListener] = []
         self._writing = Lock()
         self._table = _Table(1 << 10)
         self._distinct: list[Plan] = []
         self._numbers: dict[int, int] = {}  # by the identity of a plan that is kept alive in _distinct
-        for tenant, plan in plans:
+        for tenant, plan in plans.items() if isinstance(plans, Mapping) else plans:
             self._put(tenant_id(tenant), plan)
 
     def __len__(self) -> int:
@@ -68,6 +70,8 @@ class Plans:
     def _number_of(self, plan: Plan) -> int:
         number = self._numbers.get(id(plan))
         if number is None:
+            if not isinstance(plan, Plan):
+                raise InvalidValue("plan", plan, "a Plan, or None for the default")
             number = self._numbers[id(plan)] = len(self._distinct)
             self._distinct.append(plan)
         return number

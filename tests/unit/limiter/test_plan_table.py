@@ -2,6 +2,7 @@
 
 import threading
 import tracemalloc
+from collections.abc import Callable
 
 import pytest
 
@@ -51,6 +52,29 @@ def test_a_tenant_costs_less_than_the_document_s_64_bytes() -> None:
     assert size / 100_000 < 64
 
 
+def test_a_mapping_says_the_same_as_its_pairs() -> None:
+    assert Plans({"acme": GOLD}).plan_of(TenantId("acme")) is GOLD
+
+
 def test_an_id_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidValue, match="tenant"):
         Plans([("no tenant", GOLD)])
+
+
+@pytest.mark.parametrize(
+    ("made", "where"),
+    [
+        (lambda: Plan("5/s"), "plan.tenant: '5/s'"),
+        (lambda: Plan(key=5), "plan.key: 5"),
+        (lambda: Plan(routes={"GET /": "5/s"}), r"plan.routes\['GET /'\]: '5/s'"),
+        (lambda: Plans([("acme", 5)]), "plan: 5"),
+        (lambda: Limit("5/s"), "limit.base: '5/s'"),
+        (lambda: Limit(True), "limit.base: True"),
+        (lambda: Limit(1, None), "limit.burst: None"),
+    ],
+)
+def test_what_is_no_limit_is_refused_where_it_is_written_and_not_at_the_first_call(
+    made: Callable[[], object], where: str
+) -> None:
+    with pytest.raises(InvalidValue, match=where):
+        made()
