@@ -3,9 +3,10 @@ agree."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -107,6 +108,8 @@ def show(options: ShowOptions) -> None:
         output.line(f"{tenant} has no limit.")
     else:
         output.table(("limit of", "is", "at most at once"), rows)
+    if options.authority and not balances:
+        output.line("Nothing taken, nothing leased.")
     _tell_balances(output, balances)
 
 
@@ -126,6 +129,8 @@ def try_it(options: TryOptions) -> None:
     bases = Counter(verdict.basis.value for verdict in verdicts)
     output.data({"passed": passed, "of": len(verdicts), "bases": bases, "refused": _as_data(refused)})
     output.line(f"{passed:,} of {amount(len(verdicts), 'call')} passed.")
+    for remark in _remarks(options, plans.plan_of(tenant_id(options.tenant)), bases):
+        output.note(remark)
     if refused is not None:
         detail = refused.refusal.detail if refused.refusal else ""
         output.line(f"The first refusal was {detail}.")
@@ -150,6 +155,9 @@ def reconcile(options: ReconcileOptions) -> None:
         day = date.fromisoformat(options.day)
     except ValueError:
         raise InvalidValue("--day", options.day, "a date such as 2026-11-30") from None
+    for option, value in (("--within", options.within), ("--tokens", options.tokens)):
+        if not 0 <= value < inf:
+            raise InvalidValue(option, value, "a number >= 0")
     url, logged, output = _needed(options), used_in(options.log), Output.of(options)
     booked = asyncio.run(_booked(url, day, output))
     found = reconciled(booked, logged)
@@ -195,6 +203,22 @@ def _tell_balances(output: Output, balances: "Sequence[KeptBalance]") -> None:
                 )
                 for each in balances
             ],
+        )
+
+
+def _remarks(options: TryOptions, plan: "Plan | None", bases: Counter[str]) -> Iterator[str]:
+    """What else whoever tries has to know: which of it no limit was asked about, or not the authority."""
+    if plan is None:
+        yield f"{options.tenant} has no plan: it has no limit."
+    elif options.route is not None and options.route not in plan.routes:
+        known = ", ".join(map(repr, sorted(plan.routes))) or "none"
+        yield f"Its plan has no limit of the route {options.route!r}; of routes it limits {known}."
+    if options.key is not None and plan is not None and plan.key is None:
+        yield "Its plan has no limit of each key."
+    if down := bases["store_down"]:
+        yield (
+            f"The authority does not answer: {amount(down, 'call')} decided on the share "
+            "that a node has meanwhile."
         )
 
 

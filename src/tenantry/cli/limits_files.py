@@ -27,8 +27,8 @@ def plans_of(file: Path) -> "Plans":
 def used_in(file: Path) -> dict[TenantId, float]:
     """What the calls of an access log cost, by tenant; those answered 429 were refused and cost nothing."""
     used: dict[TenantId, float] = {}
-    for number, row in enumerate(_rows(read(file).decode(errors="replace")), start=1):
-        if str(row.get("status") or "") == "429":
+    for number, row in enumerate(_rows(read(file).decode("utf-8-sig", errors="replace")), start=1):
+        if str(row.get("status") or "").strip() == "429":
             continue
         tenant = tenant_id(row.get("tenant"), path=f"log[{number}].tenant")
         used[tenant] = used.get(tenant, 0.0) + _cost(row.get("cost"), f"log[{number}].cost")
@@ -43,7 +43,7 @@ def _csv_rows(text: str) -> Iterator[dict[str, Any]]:
     rows = csv.DictReader(io.StringIO(text))
     try:
         if "tenant" not in (rows.fieldnames or ()):
-            raise InvalidValue("log", "this text", _ACCEPTED)
+            raise InvalidValue("log line 1", text.partition("\n")[0], _ACCEPTED)
         yield from rows
     except csv.Error as error:
         raise InvalidValue(f"log line {rows.line_num + 1}", str(error), _ACCEPTED) from None

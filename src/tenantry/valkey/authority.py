@@ -15,7 +15,7 @@ from tenantry.limiter.ledger import EPOCH, LedgerLine
 from tenantry.valkey.days import day_of_all
 from tenantry.valkey.kept import KeptBalance, kept_balance
 from tenantry.valkey.scripts import Script, script
-from tenantry.valkey.topology import FAULTS, Topology, asked_to, execute, topology
+from tenantry.valkey.topology import FAULTS, Topology, asked_to, execute, topology, unanswered
 from tenantry.valkey.urls import parse
 
 Command = tuple[Script, tuple[str, ...], tuple[str, ...]]
@@ -138,7 +138,7 @@ class ValkeyLeaseAuthority:
             (answers[place],) = await self._piped(server, [commands[place]], asking=True)
         for place in failed:
             if isinstance(answers[place], BaseException):
-                raise StoreUnavailable("the authority does not answer") from answers[place]
+                raise unanswered(answers[place]) from answers[place]
         return answers
 
     async def _sent(self, commands: list[Command]) -> list[Any]:
@@ -177,7 +177,7 @@ class ValkeyLeaseAuthority:
         try:
             return await execute(self._topology.client(self._topology.shard_of(key)), *words)
         except FAULTS as error:
-            raise StoreUnavailable("the authority does not answer") from error
+            raise unanswered(error) from error
 
 
 async def _pipeline(client: Any, commands: list[Command], *, load: bool, asking: bool) -> list[Any]:

@@ -66,7 +66,7 @@ class OneServer:
         try:
             told = await execute(self._client, "INFO", "cluster")
         except FAULTS as error:
-            raise StoreUnavailable("the authority does not answer") from error
+            raise unanswered(error) from error
         if told.get("cluster_enabled"):
             raise UsageError(
                 f"{self._name} is a node of a cluster and has only its part: give redis+cluster://{self._name}"
@@ -141,7 +141,7 @@ class SentinelMaster(ByServer):
         try:
             host, port = await self._sentinels.discover_master(self._url.service)
         except FAULTS as error:
-            raise StoreUnavailable(f"no Sentinel names a master of {self._url.service}") from error
+            raise StoreUnavailable(f"no Sentinel names a master of {self._url.service}: {error}") from error
         self._master = f"{host}:{port}"
         await self._forget_all_but([self._master])
 
@@ -180,7 +180,7 @@ class Cluster(ByServer):
             for task in asked:
                 task.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
-        raise StoreUnavailable("no node of the cluster answers") from cause
+        raise StoreUnavailable(f"no node of the cluster answers: {cause}") from cause
 
     async def _owners_as_told_by(self, server: str) -> tuple[list[str], list[str]]:
         """The owner of each slot, and all servers named. Raises one of :data:`FAULTS`."""
@@ -206,6 +206,12 @@ def asked_to(error: object) -> str:
     Empty for any other error. Pure."""
     words = str(error).split() if isinstance(error, ResponseError) else []
     return words[2] if len(words) == 3 and words[0] == "ASK" else ""
+
+
+def unanswered(error: BaseException) -> StoreUnavailable:
+    """What to raise for one of :data:`FAULTS`: with the server's or the system's own words, which name the
+    server or the refusal and never a password. Pure."""
+    return StoreUnavailable(f"the authority does not answer: {error or type(error).__name__}")
 
 
 async def execute(client: Valkey, *words: str) -> Any:

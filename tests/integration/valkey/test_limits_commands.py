@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from valkey_servers import Fleet
 
 from tenantry.cli.limits import app
+from tenantry.cli.limits_files import used_in
 from tenantry.kernel.clock import SystemClock
 from tenantry.kernel.errors import InvalidValue, StoreUnavailable, UnknownKey, UsageError
 from tenantry.kernel.tenant import TenantId
@@ -117,6 +118,30 @@ async def test_the_ledger_is_held_against_the_access_log(fleet: Fleet, home: Pat
     assert json.loads(await apart(*words, code=1))["off"] == ["acme"]
 
 
+@pytest.mark.usefixtures("home")
+def test_a_log_as_a_spreadsheet_saves_it_is_read_and_a_refusal_costs_nothing() -> None:
+    Path("log").write_bytes(b"\xef\xbb\xbftenant,status\r\nacme,200\r\nacme, 429\r\n")
+    assert used_in(Path("log")) == {"acme": 1.0}
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("words", [("--within", "nan"), ("--within", "-1"), ("--tokens", "inf")])
+def test_a_tolerance_that_is_none_is_refused(words: tuple[str, str]) -> None:
+    Path("log").write_text("tenant\nacme\n")
+    with pytest.raises(InvalidValue, match=words[0]):
+        said("reconcile", "log", "--day", "2026-11-30", "--authority", "redis://127.0.0.1:1", *words)
+
+
+@pytest.mark.usefixtures("home")
+def test_try_says_what_no_limit_or_no_authority_was_asked_about() -> None:
+    assert "has no limit of the route 'GET /'; of routes it limits 'POST /orders'" in said(
+        "try", "acme", "--route", "GET /"
+    )
+    assert "has no limit of each key" in said("try", "other", "--key", "k")
+    told = said("try", "acme", "--authority", "redis://127.0.0.1:1")
+    assert "The authority does not answer: 1 call decided on the share" in told
+
+
 async def booked(url: str, tenants: list[str], *, prefix: str = "tenantry:limits") -> str:
     """Charges each tenant five tokens, in the ledger; which day that is."""
     own = Part("tenant", Limit(100, 100), unleased=5, charge=5)
@@ -168,7 +193,7 @@ async def test_one_node_of_a_cluster_is_not_taken_for_the_whole(fleet: Fleet, ho
 
 
 async def test_a_server_that_is_not_there_is_a_dependency_that_failed(home: Path) -> None:
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable, match=r"does not answer: .*127\.0\.0\.1:1"):
         await apart("show", "acme", "--authority", "redis://127.0.0.1:1")
 
 
@@ -176,7 +201,7 @@ async def test_a_server_that_is_not_there_is_a_dependency_that_failed(home: Path
 @pytest.mark.parametrize(
     ("log", "where"),
     [
-        ("who\nacme\n", "log"),
+        ("who\nacme\n", "log line 1: 'who'"),
         ("tenant,cost\nacme,nothing\n", r"log\[1\].cost"),
         ('{"tenant": "acme"}\n[]\n', r"log\[2\]"),
         ("tenant\nnot a tenant\n", r"log\[1\].tenant"),
