@@ -82,10 +82,11 @@ def steps(context: Context) -> None:
 
 def world(context: Context) -> None:
     """An hour of 300 tenants, 50 jobs a second in all, under our rule and first in first out."""
-    took = Measured("an hour of 300 tenants, 50 jobs/s, simulated", "s", "lower", Goal(at_most=60.0))
+    hour = an_hour(lasts=600.0 if context.quick else 3_600.0)
+    minutes = f"{hour.lasts / 60.0:g} minutes"
+    took = Measured(f"{minutes} of 300 tenants, 50 jobs/s, simulated", "s", "lower", Goal(at_most=60.0))
     wait = Measured("steady tenants' p99 wait in it", "s", "lower")
     slots = Measured("slots, as a part of those for all peaks", "%", "lower", Goal(at_most=50.0))
-    hour = an_hour(lasts=600.0 if context.quick else 3_600.0)
     for seed in (1,) if context.quick else (1, 2, 3):
         began = time.perf_counter()
         report = _under("ours", seed, hour)
