@@ -147,8 +147,8 @@ def watch(options: WatchOptions) -> None:
 
 @command(app, "reconcile", ReconcileOptions)
 def reconcile(options: ReconcileOptions) -> None:
-    """Hold a day of the authority's ledger against an access log: every tenant of either. The exit code is 1
-    when one is off."""
+    """Hold a day of the authority's ledger against an access log: every tenant of either, those that are off
+    last. The exit code is 1 when one is."""
     from tenantry.limiter.ledger import reconciled
 
     try:
@@ -161,15 +161,18 @@ def reconcile(options: ReconcileOptions) -> None:
     url, logged, output = _needed(options), used_in(options.log), Output.of(options)
     booked = asyncio.run(_booked(url, day, output))
     found = reconciled(booked, logged)
-    off = [each for each in found if not each.within(options.within, options.tokens)]
+    off = {each.tenant for each in found if not each.within(options.within, options.tokens)}
     if not booked:
         output.note(
-            f"The ledger has nothing of {day}: only plans with ledger = true or exact = true are booked."
+            f"The ledger has nothing of {day}: only plans with a ledger or an exact limit are booked."
         )
-    output.data({"day": options.day, "tenants": found, "off": [each.tenant for each in off]})
+    output.data({"day": options.day, "tenants": found, "off": sorted(off)})
     output.table(
         ("tenant", "ledger", "log", "log less ledger"),
-        [(each.tenant, f"{each.ledger:g}", f"{each.log:g}", f"{each.off:+g}") for each in found],
+        [
+            (each.tenant, f"{each.ledger:,.12g}", f"{each.log:,.12g}", f"{each.off:+,.12g}")
+            for each in sorted(found, key=lambda each: each.tenant in off)
+        ],
     )
     output.line(f"{amount(len(found), 'tenant')}, {len(off):,} off.")
     if off:

@@ -173,15 +173,20 @@ async def test_a_tenant_that_the_log_does_not_name_is_off_on_every_kind_of_serve
         found = json.loads(await apart(*words, code=1))
         assert found["off"] == [tenants[-1]], url
         assert [each["tenant"] for each in found["tenants"]] == sorted(tenants), url
+        (home / "log").write_text("\n".join(["tenant", *tenants[1:] * 5]))
+        *_, last, summary = (await apart(*words[:-1], code=1)).splitlines()
+        assert (last.split(), summary) == (["tenant-0", "5", "0", "-5"], "24 tenants, 1 off."), url
         (home / "log").write_text("\n".join(["tenant", *tenants * 5]))
         await apart(*words)
 
 
 async def test_a_day_of_which_nothing_is_booked_is_told_so(fleet: Fleet, home: Path) -> None:
     server = await fleet.server()
-    (home / "log").write_text("tenant\nacme\n")
+    (home / "log").write_text("tenant,cost\nacme,1234567.5\n")
     words = ("reconcile", "log", "--authority", f"redis://{server.name}", "--day", "2026-01-31")
-    assert "The ledger has nothing of 2026-01-31: only plans with" in await apart(*words)
+    told = await apart(*words, code=1)
+    assert "The ledger has nothing of 2026-01-31: only plans with" in told
+    assert "acme    0       1,234,567.5  +1,234,567.5" in told
 
 
 async def test_one_node_of_a_cluster_is_not_taken_for_the_whole(fleet: Fleet, home: Path) -> None:
