@@ -19,8 +19,8 @@ AIM = Goal(at_most=1.5)
 
 
 async def run(context: Context) -> None:
-    """Ours alone. A claim of 10 jobs comes from 10 flows at 10 tenants and at 20,000: what differs is how
-    many tenants wait. One of 100 comes from 10 flows or, being fair, from 100: that shows in it as well."""
+    """Ours alone. A claim of 10 jobs comes from as few flows at 20,000 tenants as at 10: what differs is how
+    many tenants wait. One of 100 comes from 10 flows or, being fair, from many: that shows in it as well."""
     counts = QUICK_COUNTS if context.quick else COUNTS
     rebuilt = Measured(
         "rebuild of the planner's memory, 20,000 tenants with work", "s", "lower", Goal(at_most=1.0)
