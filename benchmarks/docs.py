@@ -1,11 +1,11 @@
 """Write figures into the docs: ``python -m benchmarks.docs`` fills each ``<!-- figures: NAME -->`` block.
 
-A block reaches to its ``<!-- /figures -->``. Only full runs are quoted, each with its date and machine.
+A block reaches to its ``<!-- /figures -->``. Only full runs are quoted, each with its date and machine; a block of
+which there is none stays as it is.
 """
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.report import markdown, read
@@ -25,18 +25,27 @@ def block(name: str) -> str:
     return f"Measured on {run['date']}: {run['machine']}. Peers: {peers}.\n\n{markdown(claims)}\n"
 
 
-def filled(page: str, figures: Callable[[str], str]) -> str:
-    """``page`` with each block replaced by ``figures(name)``. Pure."""
-    return BLOCK.sub(lambda found: f"{found[1]}\n{figures(found['name'])}\n{found[3]}", page)
+def filled(page: str, name: str, figures: str) -> str:
+    """``page`` with the block of ``name`` replaced by ``figures``. Pure."""
+    return BLOCK.sub(
+        lambda found: f"{found[1]}\n{figures}\n{found[3]}" if found["name"] == name else found[0], page
+    )
 
 
 def main() -> None:
-    PAGE.write_text(filled(PAGE.read_text(), block))
-    print(f"wrote {PAGE.name}")
+    """Fill what there are figures for, and say of the others why not."""
+    page, kept = PAGE.read_text(), 0
+    for name in [found["name"] for found in BLOCK.finditer(page)]:
+        try:
+            figures = block(name)
+        except (OSError, ValueError) as error:
+            kept += 1
+            print(f"{name} stays as it is: {error}", file=sys.stderr)
+        else:
+            page = filled(page, name, figures)
+    PAGE.write_text(page)
+    print(f"wrote {PAGE.name}; {kept} stay as they were")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError) as error:
-        sys.exit(f"nothing was written: {error}")
+    main()

@@ -117,9 +117,10 @@ def test_figures_are_short_and_a_missing_one_is_a_dash() -> None:
 
 def test_only_what_stands_between_its_marks_is_replaced_in_the_docs() -> None:
     page = "before\n<!-- figures: queue -->\nold\n<!-- /figures -->\nafter"
-    once = filled(page, lambda name: f"new {name}")
+    once = filled(page, "queue", "new queue")
     assert once == "before\n<!-- figures: queue -->\n\nnew queue\n<!-- /figures -->\nafter"
-    assert filled(once, lambda name: f"new {name}") == once
+    assert filled(once, "queue", "new queue") == once
+    assert filled(page, "lanes", "of another") == page
 
 
 def test_the_table_of_the_docs_has_a_row_a_claim_and_says_what_was_missed() -> None:
