@@ -6,6 +6,7 @@ less its docstring; nested functions count for themselves too.
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +37,16 @@ def main(root: Path) -> int:
     over = [(name, size, limit) for name, sizes, limit in rows for size in sizes if size.size > limit]
     for name, size, limit in over:
         print(f"{size.where}: {size.size} {name}, more than {limit}", file=sys.stderr)
-    return 1 if over else 0
+    twice = namesakes(Path(__file__).parent)
+    for name in twice:
+        print(f"{name}: two files of tests have this name, and pytest takes one of them", file=sys.stderr)
+    return 1 if over or twice else 0
+
+
+def namesakes(tests: Path) -> list[str]:
+    """Names of test files that stand in more than one folder."""
+    names = Counter(path.name for path in tests.rglob("test_*.py"))
+    return sorted(name for name, count in names.items() if count > 1)
 
 
 def measure(root: Path) -> tuple[list[Size], list[Size], list[Size]]:

@@ -14,6 +14,7 @@ from tenantry.kernel.clock import SystemClock
 from tenantry.kernel.instant import Timestamp
 from tenantry.lanes.model import HTTP
 from tenantry.lanes.outcome import Outcome
+from tenantry.postgres.errors import FOREIGN
 from tenantry.queue.changes import Left
 from tenantry.queue.events import LeasesLost, NodeJoined, NodeLeft, StoreFailed
 from tenantry.queue.model import ENDS, ClaimedJob, Ending, JobState, NewJob, NodeId, Reclaimed
@@ -267,7 +268,7 @@ async def _break_connections(queue: Queue) -> None:
     )
     await connection.close()
     for _ in range(queue.database.engine.get_size()):  # each is found broken, once
-        with suppress(asyncpg.PostgresError, asyncpg.InterfaceError):
+        with suppress(*FOREIGN):
             await queue.database.engine.execute("SELECT 1")
 
 
