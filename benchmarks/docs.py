@@ -1,7 +1,7 @@
 """Write figures into the docs: ``python -m benchmarks.docs`` fills each ``<!-- figures: NAME -->`` block.
 
-A block reaches to its ``<!-- /figures -->``. Only full runs are quoted, each with its date and machine; a block of
-which there is none stays as it is.
+A block reaches to its ``<!-- /figures -->``. Only full runs are quoted, each with its date and machine; a
+block of which there is none stays as it is.
 """
 
 import re
