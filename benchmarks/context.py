@@ -4,8 +4,10 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 
 from benchmarks.figures import Claim, Measured, short
+from benchmarks.fleet import RunnerFailed
 from benchmarks.server import Server
 from benchmarks.systems import System
 
@@ -46,6 +48,16 @@ class Context:
             others = ", ".join(f"{name} {short(value)}" for name, value in claim.peers.items())
             verdict = {True: "met", False: "NOT met", None: "no goal"}[claim.met]
             self.say(f"{claim.claim}: ours {short(claim.ours)} {claim.unit}; {others or 'alone'}; {verdict}")
+
+    async def each(self, cells: Sequence[ModuleType]) -> None:
+        """Every cell, one after the other. One that fails is told and keeps no other from its figures."""
+        for cell in cells:
+            name = cell.__name__.rpartition(".")[2]
+            if self.wanted(name) and (cell.QUICK or not self.quick):
+                try:
+                    await cell.run(self)
+                except RunnerFailed as error:
+                    self.fail(name, error)
 
     @asynccontextmanager
     async def cell(self, name: str, systems: Sequence[System]) -> AsyncIterator[None]:
