@@ -1,14 +1,13 @@
 """Operators over HTTP: the table of lanes, orders and their log, on a real server over a store in memory."""
 
-import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from operator_world import Operators
+from schema_run import run_against
 
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Target
@@ -194,20 +193,7 @@ async def test_schemathesis_finds_no_answer_that_the_document_does_not_allow(
     world: Operators, tmp_path: Path
 ) -> None:
     pytest.importorskip("schemathesis", reason="schemathesis is not installed: pip install --group dev")
-    authorization = f"Authorization: Bearer {world.ada.text}"
-    arguments = [
-        *("run", f"{world.server.url}/v1/openapi.json", "--header", authorization),
-        *("--exclude-checks", "positive_data_acceptance", "--suppress-health-check", "all"),
-        *("--phases", "coverage", "--seed", "1"),
-    ]
-    process = await asyncio.create_subprocess_exec(
-        *(str(Path(sys.executable).with_name("schemathesis")), *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        cwd=tmp_path,
-        env={"NO_COLOR": "1", "HOME": str(tmp_path)},
-    )
-    told, _ = await process.communicate()
-    assert process.returncode == 0, told.decode()[-5_000:]
+    code, told = await run_against(world.server.url, world.ada.text, tmp_path)
+    assert code == 0, told.decode()[-5_000:]
     assert b" passed" in told
     assert world.told(RequestFailed) == []
