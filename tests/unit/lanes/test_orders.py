@@ -33,7 +33,7 @@ def record(number: int, action: Action, scope: Scope, ceiling: int | None = None
         (Scope(target=HOOK), {(ACME, HOOK), (GLOBEX, HOOK)}),
         (Scope(ACME), {(ACME, HOOK), (ACME, OTHER)}),
     ],
-    ids=str,
+    ids=["one lane", "a target", "a tenant"],
 )
 def test_a_scope_covers_its_lanes_and_no_others(scope: Scope, covered: set[tuple[TenantId, Target]]) -> None:
     lanes = [Lane(tenant, target) for tenant in (ACME, GLOBEX) for target in (HOOK, OTHER)]
