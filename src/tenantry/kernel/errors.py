@@ -14,6 +14,7 @@
     │   └── DeliveryFailed        a delivery that did not succeed
     ├── DependencyError           our own dependency failed: retry later
     │   ├── StoreUnavailable      the database cannot be reached or refused us
+    │   ├── SourceUnavailable     a source of messages cannot be read, or a broker not reached
     │   └── PlaceLost             the planner's term ended; memory must be rebuilt
     └── InvariantBroken           our bug: report it
 
@@ -107,6 +108,10 @@ class DependencyError(TenantryError):
 
 class StoreUnavailable(DependencyError):
     """The store cannot be reached, or ended the connection."""
+
+
+class SourceUnavailable(DependencyError):
+    """A source of messages cannot be read now, or its broker not reached. The text holds no credentials."""
 
 
 class PlaceLost(DependencyError):
