@@ -311,6 +311,9 @@ def _limits(tier: "Tier") -> str:
     parts = [f"cap {tier.cap:.0%} of pool {tier.pool}", f"bound {tier.bound or 'none'}"]
     parts += [f"submits {tier.submit_rate:g}/s"] if tier.submit_rate else []
     parts += [f"starts {tier.dispatch_rate:g}/s"] if tier.dispatch_rate else []
+    parts += [f"replays {tier.replays} at once"] if tier.replays else []
+    parts += [f"{tier.replayed_a_day:,} replayed a day"] if tier.replayed_a_day else []
+    parts += [f"{tier.dedup_keys:,} dedup keys"] if tier.dedup_keys else []
     return ", ".join(parts)
 
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from tenantry.config import rules
 from tenantry.config.model import TargetSettings, TenantDocument
-from tenantry.config.tiers import Shedding, Tier
+from tenantry.config.tiers import LONGEST_DEDUP, Shedding, Tier
 from tenantry.config.validation import Problems, Table, at, refused, table
 from tenantry.kernel.tenant import TenantId, TierName, Weight
 
@@ -33,6 +33,9 @@ _CAP = rules.number(0, 1, above=True)
 _BOUND = rules.optional(rules.whole(1, 1_000_000_000))
 _RATE = rules.optional(rules.number(0.000_01, 1_000_000))  # from about one a day
 _SHEDDING = rules.choice(Shedding)
+_REPLAYS = rules.optional(rules.whole(1, 1_000))
+_MESSAGES = rules.optional(rules.whole(1, 1_000_000_000_000))
+_DEDUP_FOR = rules.number(0, LONGEST_DEDUP, above=True, of=" of seconds")
 _TIMEOUT = rules.number(0.001, 900, of=" of seconds")
 _ATTEMPTS = rules.whole(1, 100)
 _WAIT = rules.number(0.001, 604_800, of=" of seconds")
@@ -97,6 +100,10 @@ def read_tier(keys: Table, name: TierName, base: Tier | None) -> Tier:
         dispatch_rate=keys.take("dispatch_rate", _RATE, old.dispatch_rate),
         shedding=keys.take("shedding", _SHEDDING, old.shedding),
         pool=keys.take("pool", rules.name, old.pool),
+        replays=keys.take("replays", _REPLAYS, old.replays),
+        replayed_a_day=keys.take("replayed_a_day", _MESSAGES, old.replayed_a_day),
+        dedup_keys=keys.take("dedup_keys", _MESSAGES, old.dedup_keys),
+        dedup_for=keys.take("dedup_for", _DEDUP_FOR, old.dedup_for),
     )
 
 

@@ -75,14 +75,14 @@ class Traits:
     """What a kind of source can do. ``counts``: it knows how many messages lie there. ``freezes``: a plan's
     membership is exact, what comes later is not in it. ``acknowledges``: messages in hand are the source's
     until they are acknowledged, and come again otherwise; False: it is read by position. ``window``: most
-    messages that may be in hand at once. ``ack_within``: seconds after which the source takes back what is in
-    hand, or None."""
+    messages that may be in hand at once. ``acknowledge_within``: seconds after which the
+    source takes back what is in hand, or None."""
 
     counts: bool
     freezes: bool
     acknowledges: bool
     window: int = 10_000
-    ack_within: Seconds | None = None
+    acknowledge_within: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)

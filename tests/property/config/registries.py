@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tenantry.config.model import TargetSettings, TenantDocument
 from tenantry.config.registry import Registry
-from tenantry.config.tiers import Shedding, Tier
+from tenantry.config.tiers import LONGEST_DEDUP, Shedding, Tier
 from tenantry.kernel.tenant import TenantId, TierName, Weight
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", fullmatch=True)
@@ -30,6 +30,10 @@ tiers = st.builds(
     dispatch_rate=rates,
     shedding=st.sampled_from(Shedding),
     pool=names,
+    replays=st.none() | st.integers(1, 1_000),
+    replayed_a_day=st.none() | st.integers(1, 1_000_000_000_000),
+    dedup_keys=st.none() | st.integers(1, 1_000_000_000_000),
+    dedup_for=st.floats(0, LONGEST_DEDUP, exclude_min=True),
 )
 
 
