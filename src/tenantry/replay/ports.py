@@ -16,11 +16,11 @@ from tenantry.replay.model import (
     ClassFailure,
     Counts,
     FedWindow,
+    Fetched,
     Hold,
     Known,
     Lease,
     Membership,
-    Message,
     MessageKey,
     ParkedMessage,
     Position,
@@ -50,10 +50,10 @@ class Source(Protocol):
         """Freeze the membership, as far as the source can, and count it. Nothing is consumed."""
         ...
 
-    async def peek(self, limit: int) -> Sequence[Message]:
-        """Up to ``limit`` messages, for a plan's sample; spread over the membership where that is cheap, else
-        the oldest. They lie there afterwards as before (a broker may mark them as redelivered: the adapter's
-        docs say so)."""
+    async def peek(self, limit: int) -> Sequence[Fetched]:
+        """Up to ``limit`` entries, for a plan's sample; spread over the membership where that is cheap, else
+        the oldest; broken ones with their fault. Their receipts mean nothing. They lie there afterwards as
+        before (a broker may mark them as redelivered: the adapter's docs say so)."""
         ...
 
     async def arrived(self, membership: Membership) -> int | None:
@@ -67,7 +67,8 @@ class Source(Protocol):
     async def fetch(self, limit: int, wait_for: Seconds) -> Batch:
         """Up to ``limit`` messages, waiting at most so long for the first. The same message is not fetched
         twice in one session unless the source itself gives it again. Never holds more than ``traits.window``
-        in hand."""
+        in hand: while that many are neither acknowledged nor left it answers with an empty batch, at once.
+        Of a source that is read by position nothing is in hand."""
         ...
 
     async def acknowledge(self, receipts: Sequence[object]) -> None:
