@@ -213,11 +213,13 @@ class HoldRule(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Hold:
     """``reason``: a sentence for people, without secrets. ``frees_at``: when it frees by itself, or None:
-    then a person's `continue` (or a larger budget) does."""
+    then a person's `continue` (or a larger budget) does. ``stops``: what was taken and waits is not started
+    either (the replay's flows are paused, as by a person); else only nothing more is taken."""
 
     rule: HoldRule
     reason: str
     frees_at: Timestamp | None = None
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,15 +247,8 @@ class Counts:
 
     @property
     def taken(self) -> int:
-        return (
-            self.duplicate
-            + self.waiting
-            + self.in_flight
-            + self.delivered
-            + self.parked
-            + self.dead
-            + self.returned
-        )
+        ended = self.delivered + self.parked + self.dead + self.returned
+        return self.duplicate + self.unended + ended
 
     @property
     def unended(self) -> int:
@@ -369,13 +364,22 @@ class FedWindow:
 
 @dataclass(frozen=True, slots=True)
 class ClassFailure:
-    """Failures alike among one class of messages since the replay began."""
+    """Attempts of one class of messages that failed alike, by the messages' own fault (what speaks about the
+    target is not counted), since the replay began; and how many of the class were delivered."""
 
     origin: str
     fingerprint: str
     failures: int
     delivered: int
     example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LanePace:
+    """``permits``: how many may be in flight now. ``latency``: of a call; None before the first one."""
+
+    permits: int
+    latency: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from tenantry.replay.model import (
     Fetched,
     Hold,
     Known,
+    LanePace,
     Lease,
     Membership,
     MessageKey,
@@ -177,9 +178,12 @@ class ReplayStore(Protocol):
 
     async def feed(self, lease: Lease, window: Window) -> FedWindow | None:
         """Stage a window, all in one transaction: dedup (asked in every live generation, under the tenant's
-        lock), jobs, position, counts. None: the lease is lost and nothing was written. Where a quota is
-        reached in the middle, the messages from there on are ``Fate.QUOTA``, and the position is not
-        moved."""
+        lock), jobs, position, counts. None: the lease is lost and nothing was written.
+
+        Where a quota is reached in the middle, the messages from there on are ``Fate.QUOTA``. Where one is
+        ``Fate.QUOTA`` or ``Fate.BROKEN``, neither position nor ``left`` nor ``exhausted`` is written: the
+        source is to be read from the old place again, or the window is offered again with the broken ones
+        marked, and what was staged is ``Fate.AGAIN`` then and counted once."""
         ...
 
     async def fold(self, lease: Lease) -> bool | None:
@@ -209,6 +213,11 @@ class ReplayStore(Protocol):
         first."""
         ...
 
+    async def admit(self, lease: Lease, quotas: Quotas) -> ReplayView | None:
+        """A replay that is HELD by CONCURRENCY begins to run, where the tenant's running replays are fewer
+        than ``quotas.replays``. The view as it is afterwards. None: the lease is lost."""
+        ...
+
     async def return_waiting(self, lease: Lease, *, limit: int) -> int | None:
         """Of a CANCELLING replay, take up to ``limit`` messages out of line into our own dead letters. 0:
         none waits any more."""
@@ -226,6 +235,7 @@ class Standing(Protocol):
         """The tenant's due share of its pool and its actual one, each in [0, 1]; None while nobody plans."""
         ...
 
-    async def permits(self, tenant: TenantId, targets: Collection[str]) -> Mapping[str, int]:
-        """How many may be in flight to each target now, as the lane's shaper says."""
+    async def lanes(self, tenant: TenantId, targets: Collection[str]) -> Mapping[str, LanePace]:
+        """What the lanes to ``targets`` can take now, as far as their shapers know: a lane that nobody has
+        used is not there."""
         ...
