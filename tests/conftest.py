@@ -161,10 +161,23 @@ def database_urls(fresh_database: Callable[[], DatabaseUrls]) -> DatabaseUrls:
 @pytest.fixture
 def empty_database_url(postgres_admin_url: str) -> Iterator[str]:
     """A superuser's URL of a fresh database without our schema, dropped after the test."""
+    with _empty_database(postgres_admin_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def vacant_database_url(postgres_admin_url: str) -> Iterator[str]:
+    """The same for all tests that undo, in a transaction, whatever they make."""
+    with _empty_database(postgres_admin_url) as url:
+        yield url
+
+
+@contextmanager
+def _empty_database(admin_url: str) -> Iterator[str]:
     name = f"tenantry_empty_{os.getpid()}_{next(_names)}"
-    run_apart(_administer(postgres_admin_url, f"CREATE DATABASE {name} TEMPLATE template0"))
-    yield with_database(postgres_admin_url, name)
-    run_apart(_administer(postgres_admin_url, f"DROP DATABASE {name} WITH (FORCE)"))
+    run_apart(_administer(admin_url, f"CREATE DATABASE {name} TEMPLATE template0"))
+    yield with_database(admin_url, name)
+    run_apart(_administer(admin_url, f"DROP DATABASE {name} WITH (FORCE)"))
 
 
 async def _create_template(admin_url: str, name: str) -> None:

@@ -1,0 +1,85 @@
+"""The audit: every rule over one scene, sorted, without what a baseline accepts. Pure."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from tenantry.rls.facts import Facts
+from tenantry.rls.model import Declared, Finding, Found, Scope, Severity
+from tenantry.rls.rule import Rule
+from tenantry.rls.rules import RULES
+from tenantry.rls.scene import Scene
+from tenantry.rls.scope import found as scope_found
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an audit says. ``findings``: the worst first. ``accepted``: those of the baseline; ``stale``: keys
+    of the baseline that nothing was found for, which should leave it."""
+
+    scope: Scope
+    findings: tuple[Finding, ...]
+    accepted: tuple[Finding, ...] = ()
+    stale: tuple[str, ...] = ()
+    rules: int = len(RULES)
+
+    def at_least(self, severity: Severity) -> tuple[Finding, ...]:
+        return tuple(each for each in self.findings if each.severity >= severity)
+
+    def counts(self) -> dict[Severity, int]:
+        """How many of each severity, the worst first; those without any too."""
+        counted = Counter(each.severity for each in self.findings)
+        return {each: counted[each] for each in sorted(Severity, reverse=True)}
+
+
+def audit(
+    facts: Facts,
+    declared: Declared,
+    *,
+    rules: Sequence[Rule] = RULES,
+    baseline: Collection[str] = (),
+) -> Report:
+    """What ``rules`` find. ``baseline``: keys of findings that are accepted.
+
+    Raises :class:`~tenantry.kernel.errors.InvalidValue` as :func:`tenantry.rls.scope.found` does.
+    """
+    scene = Scene(facts, scope_found(declared, facts))
+    everything = sorted(findings(scene, rules), key=_order)
+    known = frozenset(baseline)
+    seen = {each.key for each in everything}
+    return Report(
+        scope=scene.scope,
+        findings=tuple(each for each in everything if each.key not in known),
+        accepted=tuple(each for each in everything if each.key in known),
+        stale=tuple(sorted(known - seen)),
+        rules=len(rules),
+    )
+
+
+def findings(scene: Scene, rules: Sequence[Rule] = RULES) -> Iterator[Finding]:
+    """What each rule finds, in the rules' order."""
+    for rule in rules:
+        for found in rule.check(scene):
+            yield _finding(rule, found, scene)
+
+
+def _finding(rule: Rule, found: Found, scene: Scene) -> Finding:
+    table = scene.facts.relations.get(found.table)
+    severity = found.severity if found.severity is not None else rule.severity
+    return Finding(
+        rule=rule.name,
+        family=rule.family,
+        severity=Severity.INFO if found.excuse else severity,
+        subject=found.subject,
+        message=found.message,
+        mechanism=rule.mechanism,
+        fix=rule.fix,
+        fix_sql=found.fix_sql,
+        table=table.title if table else "",
+        role=found.role,
+        excuse=found.excuse,
+    )
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    return -finding.severity, finding.rule, finding.subject

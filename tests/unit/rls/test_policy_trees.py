@@ -1,0 +1,44 @@
+"""The server's own writing of trees is read as it was meant."""
+
+import pytest
+
+from tenantry.kernel.errors import InvariantBroken
+from tenantry.rls.nodes import parse
+
+
+def test_fields_lists_and_nothing() -> None:
+    assert parse("{A :one 1 :none <> :many (1 {B :x y}) :set (b 8 9)}") == {
+        "": "A",
+        "one": "1",
+        "none": None,
+        "many": ["1", {"": "B", "x": "y"}],
+        "set": ["b", "8", "9"],
+    }
+
+
+def test_a_datum_takes_the_place_of_its_length() -> None:
+    assert parse("{CONST :constvalue 5 [ 20 0 0 0 -61 ] :location 7}") == {
+        "": "CONST",
+        "constvalue": b"\x14\x00\x00\x00\xc3",
+        "location": "7",
+    }
+
+
+def test_names_with_spaces_braces_colons_and_quotes() -> None:
+    assert parse(r'{A :name my\ \{odd\}\ name :colnames ("a \"b\"" ":c") :next :field}') == {
+        "": "A",
+        "name": "my {odd} name",
+        "colnames": ['a "b"', ":c"],
+        "next": ":field",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "{A :x 1", "{A}}", "{A} {B}"])
+def test_what_no_server_writes_is_refused(text: str) -> None:
+    with pytest.raises(InvariantBroken):
+        parse(text)
+
+
+def test_depth_is_no_matter() -> None:
+    deep = "{A :x " * 5000 + "1" + "}" * 5000
+    assert isinstance(parse(deep), dict)
