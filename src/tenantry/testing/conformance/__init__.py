@@ -15,6 +15,7 @@ A suite is a class of tests. To hold an adapter to it, derive a class and give t
 ``queue_store``  :class:`~tenantry.testing.conformance.queue_store.QueueStoreConformance`
 ``scheduling``   :class:`~tenantry.testing.conformance.scheduling.SchedulingConformance`, the laws of fairness
                  over a store; ``dispatch`` is what they are told with
+``sources``      :class:`~tenantry.testing.conformance.sources.SourceConformance`, for a replay's sources
 ``world``        :class:`~tenantry.testing.conformance.world.World`, a store with a hand on its planner
 """
 
@@ -33,5 +34,6 @@ _SUITES = (
     "starting",
     "accounting",
     "dispatch",
+    "sources",
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))

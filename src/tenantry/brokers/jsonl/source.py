@@ -1,0 +1,258 @@
+"""One session over one file. The reading blocks, so it happens in threads, one call at a time."""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from tenantry.brokers.jsonl.mapping import Mapping
+from tenantry.brokers.jsonl.stream import (
+    LONGEST_LINE,
+    Damaged,
+    Line,
+    blocks,
+    is_plain,
+    lines,
+    skipped,
+)
+from tenantry.kernel.errors import Closed, InvalidValue, SourceUnavailable
+from tenantry.kernel.instant import Seconds
+from tenantry.replay import fields
+from tenantry.replay.connections import Connection
+from tenantry.replay.model import Batch, Fetched, Membership, Position, SourceAddress, Traits
+
+_HEAD = 65_536
+"""Bytes of the file's beginning that are compared with what was there when the membership was frozen."""
+
+_READ_WHOLE = 4_194_304
+"""Bytes of a file that a sample is taken from by reading all of it."""
+
+_BATCH_BYTES = 16_777_216
+"""After so many bytes a batch is full, whatever its count."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """The file as it was: so long, and beginning so."""
+
+    size: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.size}/{self.digest}"
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        size, _, digest = text.partition("/")
+        if not (size.isascii() and size.isdigit() and digest):
+            raise InvalidValue("membership.bound", text, "what survey() gave for a file")
+        return cls(int(size), digest)
+
+
+class JsonLinesSource:
+    """A session of one reader of one file; see :class:`~tenantry.replay.ports.Source`. One task only.
+
+    ``connection``: its URL is the directory below which ``address.place`` must lead, links followed. The
+    options are those of :data:`~tenantry.brokers.jsonl.mapping.OPTIONS`. Raises :class:`InvalidValue` and
+    :class:`UnknownKey` for an address that it cannot read.
+    """
+
+    def __init__(self, connection: Connection, address: SourceAddress) -> None:
+        self._mapping = Mapping.of(address.options)
+        self._root = Path(connection.url)
+        self._place = _checked_place(address.place)
+        self._file: BinaryIO | None = None
+        self._lines: Iterator[Line] | None = None
+        self._damage = ""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(counts=True, freezes=True, acknowledges=False)
+
+    async def survey(self) -> Membership:
+        """The file's length, the digest of its beginning, and the number of its lines: it is read whole."""
+        return await asyncio.to_thread(self._surveyed)
+
+    async def peek(self, limit: int) -> Sequence[Fetched]:
+        """Spread over a plain file; of a compressed one the first lines."""
+        return await asyncio.to_thread(self._peeked, limit)
+
+    async def arrived(self, membership: Membership) -> int | None:
+        """The lines that were appended to a plain file; None for a compressed one that has grown."""
+        return await asyncio.to_thread(self._appended, _Bound.parsed(membership.bound))
+
+    async def open(self, membership: Membership, after: Position) -> None:
+        """Raises :class:`SourceUnavailable` for a file that is not there, or that has changed since."""
+        await asyncio.to_thread(self._opened, _Bound.parsed(membership.bound), _parsed_position(after))
+
+    async def fetch(self, limit: int, wait_for: Seconds) -> Batch:
+        """The next lines. A file never has to be waited for. Raises :class:`SourceUnavailable` where a
+        compressed stream is damaged or cut short: what stood before it has been given."""
+        if self._lines is None:
+            raise Closed("this session is not open")
+        return await asyncio.to_thread(self._fetched, min(limit, self.traits.window), self._lines)
+
+    async def acknowledge(self, receipts: Sequence[object]) -> None:
+        """Nothing: the position says how far it was read."""
+
+    async def leave(self, receipts: Sequence[object]) -> None:
+        """Nothing: the file keeps them."""
+
+    async def close(self) -> None:
+        self._lines = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _surveyed(self) -> Membership:
+        with self._read() as file:
+            bound = _bound_of(file)
+            with self._told():
+                count = sum(1 for _ in lines(blocks(file, bound.size)))
+        return Membership(str(bound), count)
+
+    def _peeked(self, limit: int) -> list[Fetched]:
+        with self._read() as file, self._told():
+            size = os.fstat(file.fileno()).st_size
+            found = _spread(file, size, limit) if is_plain(file) else lines(blocks(file, size))
+            return [replace(self._entry(line), position=None) for line in islice(found, limit)]
+
+    def _appended(self, bound: _Bound) -> int | None:
+        with self._read() as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= bound.size:
+                return 0
+            if not is_plain(file):
+                return None
+            return sum(1 for _ in lines(skipped(blocks(file, size), bound.size)))
+
+    def _opened(self, bound: _Bound, after: tuple[int, int]) -> None:
+        file = self._read()
+        if (now := _bound_of(file, bound.size)) != bound:
+            file.close()
+            changed = "it is shorter now" if now.size < bound.size else "its beginning has changed"
+            raise SourceUnavailable(
+                f"the file {self._place} is not the one that was planned: {changed}. Put the file back, or "
+                "plan again"
+            )
+        offset, number = after
+        self._file = file
+        if is_plain(file):
+            self._lines = lines(_from(file, offset, bound.size), start=offset, number=number)
+        else:
+            self._lines = lines(skipped(blocks(file, bound.size), offset), start=offset, number=number)
+
+    def _fetched(self, limit: int, left: Iterator[Line]) -> Batch:
+        found: list[Fetched] = []
+        size = 0
+        while len(found) < limit and size < _BATCH_BYTES and not self._damage:
+            try:
+                line = next(left, None)
+            except Damaged as why:
+                self._damage = str(why)
+                break
+            if line is None:
+                return Batch(tuple(found), exhausted=True)
+            found.append(self._entry(line))
+            size += len(line.data)
+        if self._damage and not found:  # what stood before it was given
+            raise SourceUnavailable(f"the file {self._place}: {self._damage}")
+        return Batch(tuple(found))
+
+    def _entry(self, line: Line) -> Fetched:
+        name, position = (
+            f"byte {line.start}",
+            Position(f"{line.end + 1}/{line.number}"),
+        )  # behind its line feed
+        if line.too_long:
+            why = f"the line has more than {LONGEST_LINE:,} bytes; its beginning is kept"
+            return fields.broken(name, line.data, why, position=position)
+        return self._mapping.entry(line.data, name, position)
+
+    def _read(self) -> BinaryIO:
+        """The file, if it lies below the directory and is one."""
+        try:
+            root = self._root.resolve(strict=True)
+            path = (root / self._place).resolve(strict=True)
+            if not path.is_relative_to(root) or not path.is_file():
+                raise SourceUnavailable(f"{self._place} is no file below the connection's directory")
+            return path.open("rb")
+        except OSError as error:
+            raise SourceUnavailable(f"the file {self._place}: {error.strerror or 'cannot be read'}") from None
+
+    def _told(self) -> "_Told":
+        return _Told(self._place)
+
+
+class _Told:
+    """Damage is the source's state, not our bug."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Damaged):
+            raise SourceUnavailable(f"the file {self._place}: {error}") from None
+
+
+def _bound_of(file: BinaryIO, size: int | None = None) -> _Bound:
+    now = os.fstat(file.fileno()).st_size
+    size = now if size is None else min(size, now)
+    file.seek(0)
+    return _Bound(size, hashlib.sha256(file.read(min(size, _HEAD))).hexdigest())
+
+
+def _from(file: BinaryIO, offset: int, size: int) -> Iterator[bytes]:
+    file.seek(offset)
+    left = size - offset
+    while left > 0 and (block := file.read(min(262_144, left))):
+        left -= len(block)
+        yield block
+
+
+def _spread(file: BinaryIO, size: int, limit: int) -> Iterator[Line]:
+    """Up to ``limit`` lines, at even distances."""
+    if size <= _READ_WHOLE:
+        found = list(lines(blocks(file, size)))
+        return iter(found[:: max(1, -(-len(found) // limit))])
+    return _at_distances(file, size, limit)
+
+
+def _at_distances(file: BinaryIO, size: int, limit: int) -> Iterator[Line]:
+    """Of a large file, without reading it. The lines' numbers are not known."""
+    reached = 0
+    for step in range(limit):
+        offset = max(reached, size * step // limit)
+        found = lines(_from(file, offset, size), start=offset)
+        if offset > reached:
+            next(found, None)  # most likely the rest of a line
+        line = next(found, None)
+        if line is None:
+            return
+        reached = line.end + 1
+        yield line
+
+
+def _parsed_position(after: Position) -> tuple[int, int]:
+    if not after:
+        return 0, 0
+    offset, _, number = after.partition("/")
+    if not (offset.isascii() and offset.isdigit() and number.isascii() and number.isdigit()):
+        raise InvalidValue("position", after, "what an entry of a file had: OFFSET/LINE")
+    return int(offset), int(number)
+
+
+def _checked_place(place: str) -> str:
+    parts = place.split("/")
+    if place and "\x00" not in place and not any(part in {"", ".", ".."} for part in parts):
+        return place
+    raise InvalidValue(
+        "source.place", place, "a file's path below the connection's directory, without . and .."
+    )

@@ -1,0 +1,215 @@
+"""What becomes of odd files and odd lines."""
+
+import gzip
+import tracemalloc
+from collections.abc import Mapping as Options
+from pathlib import Path
+
+import pytest
+from backports import zstd
+
+from tenantry.brokers.jsonl import JsonLinesSource, Mapping
+from tenantry.brokers.jsonl.stream import CHUNK, LONGEST_LINE, blocks, lines
+from tenantry.kernel.errors import InvalidValue, SourceUnavailable, UnknownKey
+from tenantry.replay.connections import Connection
+from tenantry.replay.model import Fetched, Position, SourceAddress
+
+BEGINNING = Position("")
+
+
+def read(line: bytes, **options: str) -> Fetched:
+    return Mapping.of(options).entry(line, "byte 0", None)
+
+
+def source_of(root: Path, place: str = "f.jsonl") -> JsonLinesSource:
+    return JsonLinesSource(
+        Connection(name="files", kind="jsonl", url=str(root)), SourceAddress("jsonl", place)
+    )
+
+
+async def entries_of(root: Path) -> list[Fetched]:
+    source = source_of(root)
+    await source.open(await source.survey(), BEGINNING)
+    found: list[Fetched] = []
+    while not (batch := await source.fetch(100, 0)).exhausted:
+        found += batch.messages
+    await source.close()
+    return found + list(batch.messages)
+
+
+def test_every_field_is_found_where_the_mapping_says() -> None:
+    line = (
+        b'{"e": {"n": 12, "body": {"a":1.50 , "b":1e3}}, "to": "https://a.example/x", "h": {"X-Try": 2, '
+        b'"B": true, "N": null}, "why": "http_503", "said": "no", '
+        b'"when": "2026-11-30T10:00:00+01:00", "times": 4}'
+    )
+    entry = read(
+        line,
+        id_field="$.e.n",
+        payload_field="$.e.body",
+        target_field="$.to",
+        headers_field="$.h",
+        error_class_field="$.why",
+        failure_field="$.said",
+        failed_at_field="$.when",
+        attempts_field="$.times",
+    )
+    message = entry.message
+    assert not entry.fault
+    assert (message.id, message.target) == ("12", "https://a.example/x")
+    assert message.headers == {"x-try": "2", "b": "true"}
+    assert (message.error_class, message.failure, message.attempts) == ("http_503", "no", 4)
+    assert message.failed_at == 1_796_029_200
+    assert message.payload == b'{"a":1.50 , "b":1e3}', "a payload keeps its bytes"
+
+
+@pytest.mark.parametrize(
+    ("payload_as", "written", "payload", "content_type"),
+    [
+        ("json", b'"a\\u00e9"', b'"a\\u00e9"', "application/json"),
+        ("text", b'"a\\u00e9"', "aé".encode(), "text/plain; charset=utf-8"),
+        ("base64", b'"AAEC"', b"\x00\x01\x02", "application/octet-stream"),
+    ],
+)
+def test_a_payload_is_read_as_it_was_written(
+    payload_as: str, written: bytes, payload: bytes, content_type: str
+) -> None:
+    message = read(b'{"id": "a", "payload": ' + written + b"}", payload_as=payload_as).message
+    assert (message.payload, message.content_type) == (payload, content_type)
+
+
+def test_the_whole_line_can_be_the_payload() -> None:
+    assert read(b'{"id": 1}\r', payload_field="$").message.payload == b'{"id": 1}'
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "why"),
+    [
+        (b'{"id": 1', {}, "it is no JSON"),
+        (b'{"id": 1, "payload": "\xff"}', {}, "it is no JSON"),
+        (b"[" * 100_000, {}, "it is no JSON"),
+        (b'{"payload": 1}', {}, "id: it has no usable id"),
+        (b'{"id": true, "payload": 1}', {}, "id: it has no usable id"),
+        (b'{"id": 1}', {}, "payload: there is nothing"),
+        (b'{"id": 1, "payload": 1}', {"payload_as": "text"}, "payload: it is no string"),
+        (b'{"id": 1, "payload": "a b"}', {"payload_as": "base64"}, "payload: it is no base64"),
+        (b'{"id": 1, "payload": 1, "target": "http://u:p@x/"}', {}, "target: it is no target"),
+        (b'{"id": 1, "payload": 1, "headers": [1]}', {}, "headers are an object"),
+        (b'{"id": 1, "payload": 1, "headers": {"a": []}}', {}, "the header 'a' is no text"),
+        (b'{"id": 1, "payload": 1, "failed_at": "2026-01-01T00:00:00"}', {}, "expected RFC 3339 with a zone"),
+        (b'{"id": 1, "payload": 1, "failed_at": 1796034000000}', {}, "is no time"),
+        (b'{"id": 1, "payload": 1, "attempts": -1}', {}, "is no count"),
+        (b'{"id": 1, "payload": 1, "error_class": 5}', {}, "is no text"),
+        (b'{"id": 1, "payload": "' + b"x" * 1_048_577 + b'"}', {}, "can be fed"),
+    ],
+)
+def test_a_line_that_is_no_message_says_why_and_keeps_its_bytes(
+    line: bytes, options: Options[str, str], why: str
+) -> None:
+    entry = read(line, **options)
+    assert why in entry.fault
+    assert entry.message.id == "byte 0"
+    assert entry.message.payload == line[:65_536]
+    assert "u:p@" not in entry.fault
+
+
+def test_an_option_that_nobody_reads_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownKey, match="Did you mean 'id_field'"):
+        Mapping.of({"idfield": "$.id"})
+    with pytest.raises(InvalidValue, match=r"source\.options\.id_field"):
+        Mapping.of({"id_field": "id"})
+    with pytest.raises(InvalidValue, match=r"source\.options\.payload_as"):
+        Mapping.of({"payload_as": "xml"})
+
+
+@pytest.mark.parametrize(
+    "place", ["", "/etc/passwd", "../f.jsonl", "a/../../f.jsonl", "./f.jsonl", "a//b", "a\0"]
+)
+def test_a_place_that_leads_out_of_the_directory_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(InvalidValue, match=r"source\.place"):
+        source_of(tmp_path, place)
+
+
+async def test_a_link_that_leads_out_of_the_directory_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret.jsonl").write_text('{"id": 1, "payload": 1}\n')
+    root = tmp_path / "acme"
+    root.mkdir()
+    (root / "f.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    with pytest.raises(SourceUnavailable, match="no file below"):
+        await source_of(root).survey()
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd.compress], ids=["gzip", "zstd"])
+async def test_a_stream_that_is_cut_short_gives_what_it_has_and_then_says_so(
+    tmp_path: Path, compress
+) -> None:  # type: ignore[no-untyped-def]
+    text = b"".join(b'{"id": %d, "payload": "%x"}\n' % (n, n * 7_919) for n in range(60_000))
+    whole = compress(text)
+    (tmp_path / "f.jsonl").write_bytes(whole)
+    source = source_of(tmp_path)
+    (tmp_path / "f.jsonl").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(SourceUnavailable, match="cut short"):
+        await source.survey()
+    (tmp_path / "f.jsonl").write_bytes(whole)
+    membership = await source.survey()
+    (tmp_path / "f.jsonl").write_bytes(whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2))
+    await source.open(membership, BEGINNING)
+    count = 0
+    with pytest.raises(SourceUnavailable, match=r"damaged|cut short"):
+        while True:
+            count += len((await source.fetch(10_000, 0)).messages)
+    assert count > 10_000
+    await source.close()
+
+
+async def test_a_file_that_is_another_one_by_now_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text('{"id": 1, "payload": 1}\n')
+    source = source_of(tmp_path)
+    membership = await source.survey()
+    path.write_text('{"id": 2, "payload": 1}\n')
+    with pytest.raises(SourceUnavailable, match="its beginning has changed"):
+        await source.open(membership, BEGINNING)
+    path.write_text('{"id": 1')
+    with pytest.raises(SourceUnavailable, match="it is shorter now"):
+        await source.open(membership, BEGINNING)
+
+
+async def test_a_huge_line_is_a_fault_and_the_lines_around_it_go_on(tmp_path: Path) -> None:
+    huge = b'{"id": 2, "payload": "' + b"x" * (LONGEST_LINE + 5) + b'"}'
+    (tmp_path / "f.jsonl").write_bytes(b'{"id": 1, "payload": 1}\n' + huge + b'\n\n{"id": 3, "payload": 1}')
+    first, second, third = await entries_of(tmp_path)
+    assert (first.fault, third.fault) == ("", "")
+    assert "more than 4,194,304 bytes" in second.fault
+    assert second.message.payload == huge[:65_536]
+    assert third.position == f"{24 + len(huge) + 2 + 24}/4"
+
+
+def test_lines_are_the_same_wherever_blocks_are_cut() -> None:
+    text = b"a\n\nbcd\n  \ne\r\nfg"
+    whole = list(lines(iter([text])))
+    for size in range(1, len(text)):
+        cut = [text[at : at + size] for at in range(0, len(text), size)]
+        assert list(lines(iter(cut))) == whole
+    assert [(line.data, line.number) for line in whole] == [(b"a", 1), (b"bcd", 3), (b"e\r", 5), (b"fg", 6)]
+    assert all(text[line.start : line.end] == line.data for line in whole)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd.compress], ids=["gzip", "zstd"])
+def test_a_small_file_that_is_huge_inside_takes_no_memory(tmp_path: Path, compress) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "bomb").write_bytes(compress(bytes(200_000_000)))
+    tracemalloc.start()
+    with (tmp_path / "bomb").open("rb") as file:
+        sizes = [len(block) for block in blocks(file, (tmp_path / "bomb").stat().st_size)]
+        assert sum(sizes) == 200_000_000
+        assert max(sizes) <= CHUNK
+    assert tracemalloc.get_traced_memory()[1] < 16_000_000
+    tracemalloc.stop()
+
+
+async def test_a_sample_of_a_large_file_is_spread_over_it(tmp_path: Path) -> None:
+    with (tmp_path / "f.jsonl").open("w") as file:
+        file.writelines(f'{{"id": {n}, "payload": "{"x" * 90}"}}\n' for n in range(50_000))
+    found = [int(entry.message.id) for entry in await source_of(tmp_path).peek(50)]
+    assert len(found) == len(set(found)) == 50
+    assert all(abs(n - step * 1_000) <= 500 for step, n in enumerate(found))
