@@ -1,0 +1,206 @@
+"""Tenants' transactions for asyncpg: the binding travels with BEGIN, the check with COMMIT, at no round trip.
+
+asyncpg's own transaction object runs as ever, nested ones included; only the messages that begin and commit
+are carried out by this room. Behind a PgBouncer in transaction mode connect with
+``statement_cache_size=0``, as asyncpg's documentation says."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from tenantry.bindings.context import enter, leave, open_here
+from tenantry.bindings.errors import LeftBehind, TransactionOpen
+from tenantry.bindings.model import DEFAULT, Binding, Judged
+from tenantry.bindings.rules import drive_async, ending, opening, why_not_committed
+from tenantry.kernel.errors import MissingExtra
+
+try:
+    import asyncpg
+    from asyncpg.transaction import Transaction
+except ModuleNotFoundError as missing:
+    raise MissingExtra("postgres", "tenantry.bindings.asyncpg") from missing
+
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Pooled: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+Isolation = Literal["read_uncommitted", "read_committed", "repeatable_read", "serializable"]
+
+if TYPE_CHECKING:
+    _Base = asyncpg.Connection[asyncpg.Record]
+else:
+    _Base = asyncpg.Connection
+
+_FOREIGN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+
+
+class Tenants:
+    """Transactions of tenants over a pool, or over one connection of yours. For one event loop.
+
+    Over a pool any number of tasks may have transactions at once; over a connection one at a time. What a
+    login may do is asked once, by the first transaction."""
+
+    def __init__(self, source: "Pool | Connection | Pooled", binding: Binding = DEFAULT) -> None:
+        self._source, self.binding = source, binding
+        self._judged = Judged()
+
+    @asynccontextmanager
+    async def transaction(
+        self,
+        tenant: object | None = None,
+        *,
+        isolation: Isolation | None = None,
+        readonly: bool = False,
+        deferrable: bool = False,
+    ) -> "AsyncIterator[Connection | Pooled]":
+        """A connection in a transaction whose row policies see ``tenant`` alone; without one, the current
+        tenant.
+
+        Commits at the end, rolls back on any exception; the modes are asyncpg's. Inside, savepoints are
+        ``connection.transaction()``; over a connection of yours ``transaction()`` of the same tenant is
+        one, too. Raises what :mod:`tenantry.bindings.errors` lists,
+        :class:`~tenantry.kernel.errors.InvalidValue` for what is no tenant, and what asyncpg raises."""
+        own = None if isinstance(self._source, asyncpg.Pool) else self._source
+        outer = open_here(self.binding)
+        opened = enter(self.binding, tenant, own, doing="a transaction over asyncpg")
+        try:
+            async with self._connection() as connection:
+                begun = connection.transaction(isolation=isolation, readonly=readonly, deferrable=deferrable)
+                if own is None or outer is None or outer.connection is not own:
+                    _carry(begun, self._messages(begun, opened.value))
+                async with _held(begun, connection):
+                    yield connection
+        finally:
+            leave(opened)
+
+    def _connection(self) -> "AbstractAsyncContextManager[Connection | Pooled]":
+        if isinstance(self._source, asyncpg.Pool):
+            return self._source.acquire()
+        return nullcontext(self._source)
+
+    def _messages(self, begun: Any, value: str) -> "Messages":
+        return Messages(begun._connection, self.binding, value, self._judged)
+
+
+@asynccontextmanager
+async def _held(begun: Transaction, connection: "Connection | Pooled") -> AsyncIterator[None]:
+    """The transaction, whose end never hides what ended it and leaves nothing open."""
+    await begun.__aenter__()
+    try:
+        yield
+    except BaseException as error:
+        try:
+            await begun.__aexit__(type(error), error, error.__traceback__)
+        except BaseException as second:
+            _end(connection)
+            if not isinstance(second, _FOREIGN):
+                raise
+        raise
+    await begun.__aexit__(None, None, None)
+
+
+def _carry(begun: Any, messages: "Messages") -> None:
+    begun._connection = messages  # a connection, to all that asyncpg's transaction does with it
+
+
+class CarryingConnection(_Base):
+    """A connection whose transactions carry the binding that it was last given, for those who begin them
+    through asyncpg's own ``transaction()``. SQLAlchemy's are of this class."""
+
+    __slots__ = ("_carried", "_judged")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._carried: tuple[Binding, str] | None = None
+        self._judged = Judged()
+
+    def carry(self, binding: Binding | None, value: str = "") -> None:
+        """Bind ``value`` in every transaction from the next one on; None: bind nothing more."""
+        self._carried = None if binding is None else (binding, value)
+
+    def transaction(
+        self, *, isolation: Isolation | None = None, readonly: bool = False, deferrable: bool = False
+    ) -> Transaction:
+        begun = super().transaction(isolation=isolation, readonly=readonly, deferrable=deferrable)
+        if self._carried is not None and not self.is_in_transaction():
+            _carry(begun, Messages(self, *self._carried, self._judged))
+        return begun
+
+
+class Messages:
+    """Stands before a connection for its transaction object: what begins and commits goes through the rules.
+
+    All else, attributes included, is the connection's.
+    """
+
+    _OWN = frozenset(("_real", "_binding", "_value", "_judged"))
+
+    def __init__(self, real: Any, binding: Binding, value: str, judged: Judged) -> None:
+        if real.is_in_transaction():
+            raise TransactionOpen
+        self._real, self._binding, self._value, self._judged = real, binding, value, judged
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._OWN:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._real, name, value)
+
+    async def execute(self, query: str) -> str:
+        """Send ``query``, which is one of asyncpg's own: BEGIN with modes, COMMIT, ROLLBACK."""
+        text = query.rstrip("; ")
+        if text.startswith("BEGIN"):
+            await self._begin(text)
+        elif text == "COMMIT":
+            await self._commit()
+        else:
+            await self._real.execute(text)
+        return text
+
+    async def _begin(self, text: str) -> None:
+        steps = opening(self._binding, self._value, begin=text, judged=self._judged)
+        try:
+            await drive_async(steps, self._run, self._read)
+        except BaseException as error:
+            self._real._top_xact = None
+            if isinstance(error, LeftBehind) and not error.cleaned:
+                _end(self._real)
+            await self._roll_back()
+            raise
+
+    async def _commit(self) -> None:
+        was_open = self._real.is_in_transaction()
+        try:
+            await self._real.execute(ending(self._binding, self._value))
+        except BaseException as error:
+            state = getattr(error, "sqlstate", None)
+            why = why_not_committed(state, was_open=was_open, is_open=self._real.is_in_transaction())
+            await self._roll_back()
+            if why is not None:
+                raise why from error
+            raise
+
+    async def _roll_back(self) -> None:
+        """End what may be open, and the connection where that cannot be done."""
+        try:
+            if not self._real.is_closed() and self._real.is_in_transaction():
+                await self._real.execute("ROLLBACK")
+        except BaseException as error:
+            _end(self._real)
+            if not isinstance(error, _FOREIGN):
+                raise
+
+    async def _run(self, sql: str) -> int:
+        tag = await self._real.execute(sql)
+        count = tag.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    async def _read(self, sql: str) -> Sequence[Any]:
+        return tuple(await self._real.fetchrow(sql))
+
+
+def _end(connection: Any) -> None:
+    with suppress(asyncpg.InterfaceError):  # the pool has taken it back, and ended it, already
+        connection.terminate()

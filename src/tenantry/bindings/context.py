@@ -1,0 +1,103 @@
+"""The current tenant, and the transactions that are open here: context variables.
+
+A task copies its context when it is made: a tenant set before is the new task's too, one set later is not,
+and what the new task sets stays its own. A thread begins without a tenant, unless it is started in a copied
+context (``asyncio.to_thread``, Django's ``sync_to_async``). An open transaction belongs to the task or
+thread that opened it: a copy of the context does not make it the child's."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+
+from tenantry.bindings.errors import OtherTenant
+from tenantry.bindings.model import Binding
+from tenantry.bindings.rules import value_of
+
+_current: ContextVar[object | None] = ContextVar("tenantry_tenant", default=None)
+_open: ContextVar["Open | None"] = ContextVar("tenantry_transaction", default=None)
+
+
+@contextmanager
+def use_tenant(tenant: object | None) -> Iterator[None]:
+    """Inside, transactions that name no tenant are ``tenant``'s. Nests; None is no tenant.
+
+    Sends nothing and changes no transaction that is already open: a statement in one that is another tenant's
+    is refused where a driver lets us see it. What is no tenant is refused when a transaction opens. For one
+    task or thread; see this module for what its children see.
+    """
+    token = _current.set(tenant)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_tenant() -> object | None:
+    """The tenant that :func:`use_tenant` named here, as it was given, or None."""
+    return _current.get()
+
+
+@dataclass(slots=True, eq=False)
+class Open:
+    """A bound transaction that is open. ``named``: the tenant as it was given, and ``value`` as it is bound.
+    ``connection``: the driver's, when it was the caller's own."""
+
+    binding: Binding
+    named: object | None
+    value: str
+    connection: object | None
+    runner: object
+    live: bool = True
+    token: "Token[Open | None] | None" = None
+
+
+def open_here(binding: Binding) -> Open | None:
+    """The innermost transaction of ``binding`` that this very task or thread has open."""
+    found = _open.get()
+    if found is None or not found.live or found.binding != binding or found.runner is not _runner():
+        return None
+    return found
+
+
+def enter(binding: Binding, tenant: object | None, connection: object | None = None, *, doing: str) -> Open:
+    """Note a transaction of ``tenant``, or of the current one, which ``doing`` is about to open.
+
+    Raises :class:`TenantMissing`, :class:`OtherTenant` when one of another tenant is open here, and
+    :class:`~tenantry.kernel.errors.InvalidValue`."""
+    named = current_tenant() if tenant is None else tenant
+    value = value_of(binding, named, doing=doing)
+    outer = open_here(binding)
+    if outer is not None and outer.value != value:
+        raise OtherTenant(value, outer.value)
+    opened = Open(binding, named, value, connection, _runner())
+    opened.token = _open.set(opened)
+    return opened
+
+
+def check_statement(opened: Open) -> None:
+    """Raises :class:`OtherTenant` where the current tenant, if there is one, is not the open
+    transaction's."""
+    named = current_tenant()
+    if named is None or named is opened.named:
+        return
+    value = value_of(opened.binding, named, doing="a statement")
+    if value != opened.value:
+        raise OtherTenant(value, opened.value)
+
+
+def leave(opened: Open) -> None:
+    """Note its end, in the context in which it was opened, or in another one: then it is only marked."""
+    opened.live = False
+    if opened.token is not None and _open.get() is opened:
+        _open.set(opened.token.old_value if isinstance(opened.token.old_value, Open) else None)
+
+
+def _runner() -> object:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return task or threading.current_thread()

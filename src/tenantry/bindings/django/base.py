@@ -1,0 +1,92 @@
+"""The backend: Django's own for PostgreSQL, but for how a transaction begins and ends.
+
+Django lets a backend begin transactions itself, under autocommit (as SQLite's does). This one does, so that
+the binding travels with BEGIN; and it commits with the check in COMMIT's message."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tenantry.bindings import psycopg as room
+from tenantry.bindings.context import Open, check_statement, enter, leave
+from tenantry.bindings.errors import TenantMissing
+from tenantry.bindings.model import DEFAULT, Binding, Judged
+from tenantry.bindings.rules import ending, opening
+from tenantry.kernel.errors import InvalidValue, MissingExtra
+
+try:
+    from django.db.backends.postgresql import base as postgresql
+    from django.db.backends.utils import debug_transaction
+except ModuleNotFoundError as missing:
+    raise MissingExtra("django", "tenantry.bindings.django") from missing
+
+_OPTION = "tenant_binding"
+
+
+class DatabaseWrapper(postgresql.DatabaseWrapper):
+    """One connection of one thread, as Django has it."""
+
+    def __init__(self, settings_dict: dict[str, Any], *arguments: Any, **options: Any) -> None:
+        super().__init__(settings_dict, *arguments, **options)
+        self._binding = _binding_of(settings_dict)
+        self._open: Open | None = None
+        self._judged = Judged()
+        self.execute_wrappers.append(self._checked)
+
+    def get_connection_params(self) -> dict[str, Any]:
+        params: dict[str, Any] = super().get_connection_params()
+        params.pop(_OPTION, None)
+        return params
+
+    def _start_transaction_under_autocommit(self) -> None:
+        opened = enter(self._binding, None, doing="transaction.atomic()")
+        try:
+            with debug_transaction(self, "BEGIN"), self.wrap_database_errors:
+                begin = room.begin_of(self.connection)
+                steps = opening(self._binding, opened.value, begin=begin, judged=self._judged)
+                room.open_transaction(self.connection, steps)
+        except BaseException:
+            leave(opened)
+            raise
+        self._open = opened
+
+    def _commit(self) -> None:
+        if self._open is None or self.connection is None:
+            super()._commit()  # type: ignore[misc]  # the stubs leave it out
+            return
+        try:
+            with debug_transaction(self, "COMMIT"), self.wrap_database_errors:
+                room.commit_transaction(self.connection, ending(self._binding, self._open.value))
+        finally:
+            self._left()
+
+    def _rollback(self) -> None:
+        try:
+            super()._rollback()  # type: ignore[misc]
+        finally:
+            self._left()
+
+    def _close(self) -> None:
+        try:
+            super()._close()  # type: ignore[misc]
+        finally:
+            self._left()
+
+    def _left(self) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            leave(opened)
+
+    def _checked(self, execute: Callable[..., Any], *statement: Any) -> Any:
+        """Django calls it around each statement."""
+        if self._open is not None:
+            check_statement(self._open)
+        elif self._binding.strict:
+            raise TenantMissing("a statement outside transaction.atomic()")
+        return execute(*statement)
+
+
+def _binding_of(settings_dict: dict[str, Any]) -> Binding:
+    binding = settings_dict.get("OPTIONS", {}).get(_OPTION, DEFAULT)
+    if isinstance(binding, Binding):
+        return binding
+    raise InvalidValue(f"DATABASES OPTIONS {_OPTION}", binding, "a tenantry.bindings.Binding")

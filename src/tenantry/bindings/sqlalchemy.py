@@ -1,0 +1,216 @@
+"""Tenants' transactions for SQLAlchemy 2, sync and async, over psycopg 3 and asyncpg.
+
+:func:`bind_engine` once, and each transaction of the engine, whoever begins it (a session,
+``engine.begin()``, autobegin), is bound to the current tenant. Over psycopg the binding is sent when
+SQLAlchemy says that a transaction begins; over asyncpg with the BEGIN that SQLAlchemy puts off until the
+first statement. Either way it takes no message of its own, and neither does the check at COMMIT."""
+
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from tenantry.bindings.context import Open, check_statement, enter, leave
+from tenantry.bindings.errors import LeftBehind
+from tenantry.bindings.model import DEFAULT, Binding, Judged
+from tenantry.bindings.rules import ending, opening
+from tenantry.kernel.errors import InvalidValue, MissingExtra, UsageError
+
+try:
+    from sqlalchemy import event
+    from sqlalchemy.engine import Connection, Engine
+    from sqlalchemy.ext.asyncio import AsyncEngine
+except ModuleNotFoundError as missing:
+    raise MissingExtra("sqlalchemy", "tenantry.bindings.sqlalchemy") from missing
+
+_OPEN = "tenantry_open"
+_JUDGED = "tenantry_judged"
+_OURS = "tenantry_autocommit"  # the record's mark: it is in autocommit because we put it there
+_TWO_PHASE = "a transaction in two phases cannot be bound to a tenant. Use an ordinary one"
+_AUTOCOMMIT = (
+    "a connection in AUTOCOMMIT has no transaction to bind a tenant to. Use another isolation level, or an "
+    "engine that is not bound for work that belongs to no tenant"
+)
+
+Driver: TypeAlias = "PsycopgDriver | AsyncPsycopgDriver | AsyncpgDriver"
+
+
+def bind_engine(engine: Engine | AsyncEngine, binding: Binding = DEFAULT) -> None:
+    """From now on every transaction of ``engine`` is the current tenant's
+    (:func:`tenantry.bindings.use_tenant`).
+
+    Call it once, before the engine's first connection. Statements inside another tenant's transaction are
+    refused before they are sent. What is raised is listed in :mod:`tenantry.bindings.errors`; errors of
+    connections and statements stay SQLAlchemy's, but for those that the binding's own messages meet over
+    psycopg, which are psycopg's. Raises :class:`~tenantry.kernel.errors.InvalidValue` for other drivers.
+    """
+    sync = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+    _Bound(binding, _driver(sync)).listen(sync)
+
+
+def _driver(engine: Engine) -> Driver:
+    name = f"{engine.dialect.name}+{engine.dialect.driver}"
+    match name.removesuffix("_async"):
+        case "postgresql+psycopg":
+            return AsyncPsycopgDriver() if engine.dialect.is_async else PsycopgDriver()
+        case "postgresql+asyncpg":
+            return AsyncpgDriver()
+        case _:
+            raise InvalidValue("engine", name, "an engine over postgresql+psycopg or postgresql+asyncpg")
+
+
+class _Bound:
+    """The listeners of one engine. Safe from any thread, as the engine is."""
+
+    def __init__(self, binding: Binding, driver: Driver) -> None:
+        self._binding, self._driver = binding, driver
+        self._open: WeakKeyDictionary[Connection, Open] = WeakKeyDictionary()
+
+    def listen(self, engine: Engine) -> None:
+        event.listen(engine, "do_connect", self._driver.prepare)
+        event.listen(engine, "begin", self._begin)
+        event.listen(engine, "begin_twophase", self._begin_twophase)
+        event.listen(engine, "before_cursor_execute", self._check)
+        event.listen(engine, "commit", self._commit)
+        event.listen(engine, "rollback", self._rollback)
+        event.listen(engine, "reset", self._reset)
+
+    def _begin(self, connection: Connection) -> None:
+        _refuse_autocommit(connection)
+        opened = enter(self._binding, None, doing="a transaction of SQLAlchemy")
+        try:
+            self._driver.begin(connection, opened)
+        except BaseException as error:
+            leave(opened)
+            if isinstance(error, LeftBehind) and not error.cleaned:
+                connection.invalidate(error)
+            raise
+        self._open[connection] = opened
+        connection.info[_OPEN] = opened
+
+    def _begin_twophase(self, connection: Connection, xid: object) -> None:
+        raise UsageError(_TWO_PHASE)
+
+    def _check(self, connection: Connection, *_: object) -> None:
+        opened = self._open.get(connection)
+        if opened is not None:
+            check_statement(opened)
+
+    def _commit(self, connection: Connection) -> None:
+        opened = self._open.pop(connection, None)
+        if opened is not None:
+            try:
+                self._driver.commit(connection, opened)
+            finally:
+                leave(opened)
+
+    def _rollback(self, connection: Connection) -> None:
+        opened = self._open.pop(connection, None)
+        if opened is not None:
+            leave(opened)
+
+    def _reset(self, dbapi_connection: Any, record: Any, state: object) -> None:
+        """A connection returns to the pool, however it was lost sight of."""
+        opened = record.info.pop(_OPEN, None) if record is not None else None
+        if opened is not None:
+            leave(opened)
+        self._driver.returned(dbapi_connection)
+
+
+def _refuse_autocommit(connection: Connection) -> None:
+    asked = connection.get_execution_options().get("isolation_level")
+    ours = connection.info.get(_OURS, False)
+    if asked == "AUTOCOMMIT" or (not ours and getattr(_dbapi(connection), "autocommit", False)):
+        raise UsageError(_AUTOCOMMIT)
+
+
+def _judged(connection: Connection) -> Judged:
+    judged: Judged = connection.info.setdefault(_JUDGED, Judged())
+    return judged
+
+
+def _dbapi(connection: Connection) -> Any:
+    return connection.connection.dbapi_connection
+
+
+class PsycopgDriver:
+    """Over psycopg: begins and commits through :mod:`tenantry.bindings.psycopg`, in autocommit.
+
+    SQLAlchemy's own COMMIT and ROLLBACK work there as ever, and send nothing where all is done.
+    """
+
+    def prepare(self, dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
+        """Nothing to add to how it connects."""
+
+    def begin(self, connection: Connection, opened: Open) -> None:
+        from tenantry.bindings import psycopg as room
+
+        raw = _dbapi(connection)
+        room.checked_idle(raw)
+        connection.info[_OURS] = raw.autocommit = True
+        steps = opening(opened.binding, opened.value, begin=room.begin_of(raw), judged=_judged(connection))
+        room.open_transaction(raw, steps)
+
+    def commit(self, connection: Connection, opened: Open) -> None:
+        from tenantry.bindings import psycopg as room
+
+        room.commit_transaction(_dbapi(connection), ending(opened.binding, opened.value))
+
+    def returned(self, dbapi_connection: Any) -> None:
+        """Nothing is kept on it."""
+
+
+class AsyncPsycopgDriver:
+    """Over psycopg's async connections, which SQLAlchemy shows to its events as if they were sync."""
+
+    def prepare(self, dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
+        """Nothing to add to how it connects."""
+
+    def begin(self, connection: Connection, opened: Open) -> None:
+        from tenantry.bindings import psycopg as room
+
+        adapted = _dbapi(connection)
+        raw: Any = connection.connection.driver_connection
+        room.checked_idle(raw)
+        connection.info[_OURS] = True
+        adapted.run_async(lambda raw: raw.set_autocommit(True))
+        steps = opening(opened.binding, opened.value, begin=room.begin_of(raw), judged=_judged(connection))
+        adapted.run_async(lambda raw: room.open_transaction_async(raw, steps))
+
+    def commit(self, connection: Connection, opened: Open) -> None:
+        from tenantry.bindings import psycopg as room
+
+        message = ending(opened.binding, opened.value)
+        _dbapi(connection).run_async(lambda raw: room.commit_transaction_async(raw, message))
+
+    def returned(self, dbapi_connection: Any) -> None:
+        """Nothing is kept on it."""
+
+
+class AsyncpgDriver:
+    """Over asyncpg: its connections are of a class whose transactions carry the binding."""
+
+    def prepare(self, dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
+        from tenantry.bindings.asyncpg import CarryingConnection
+
+        options["connection_class"] = CarryingConnection
+
+    def begin(self, connection: Connection, opened: Open) -> None:
+        self._carrying(_dbapi(connection)).carry(opened.binding, opened.value)
+
+    def commit(self, connection: Connection, opened: Open) -> None:
+        """The check travels with asyncpg's own COMMIT."""
+
+    def returned(self, dbapi_connection: Any) -> None:
+        if dbapi_connection is not None:
+            self._carrying(dbapi_connection).carry(None)
+
+    def _carrying(self, dbapi_connection: Any) -> Any:
+        from tenantry.bindings.asyncpg import CarryingConnection
+
+        raw = dbapi_connection.driver_connection
+        if not isinstance(raw, CarryingConnection):
+            raise UsageError(
+                "a connection was made before bind_engine(), or by an async_creator of yours: call "
+                "bind_engine() first, and let the creator pass connection_class="
+                "tenantry.bindings.asyncpg.CarryingConnection"
+            )
+        return raw

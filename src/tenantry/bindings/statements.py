@@ -1,0 +1,93 @@
+"""The statements that bind, ask and check. Pure; made once for a binding.
+
+All travel without parameters, so that they can share a message with BEGIN and COMMIT. Operators and functions
+are named with their schema: what a session did to its search_path changes nothing here.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tenantry.bindings.model import Binding
+from tenantry.bindings.names import literal
+
+_EQUALS = "OPERATOR(pg_catalog.=)"
+
+_FACTS = """
+SELECT coalesce(pg_catalog.current_setting({setting}, true), '') OPERATOR(pg_catalog.<>) '' AS setting,
+       current_user::pg_catalog.text AS "user",
+       session_user::pg_catalog.text AS login,
+       (SELECT r.rolsuper OR r.rolbypassrls FROM pg_catalog.pg_roles r
+         WHERE r.rolname OPERATOR(pg_catalog.=) current_user) AS powerful,
+       ARRAY(SELECT c.relname::pg_catalog.text FROM pg_catalog.pg_class c
+              WHERE c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
+                AND c.relkind OPERATOR(pg_catalog.<>) ALL (ARRAY['i', 'I', 't']::pg_catalog."char"[])
+              UNION ALL
+             SELECT p.proname::pg_catalog.text FROM pg_catalog.pg_proc p
+              WHERE p.pronamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
+              UNION ALL
+             SELECT t.typname::pg_catalog.text FROM pg_catalog.pg_type t
+              WHERE t.typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
+                AND t.typtype OPERATOR(pg_catalog.=) ANY (ARRAY['d', 'e', 'r']::pg_catalog."char"[])
+       ) AS temporary,
+       ARRAY(SELECT c.name FROM pg_catalog.pg_cursor() c WHERE c.is_holdable) AS cursors
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """``facts`` reads one row, in the order of :class:`~tenantry.bindings.model.Facts`."""
+
+    facts: str
+    _set: str
+    _guard: str
+    _same: str
+    _role: str
+
+    def opened(self, begin: str, value: str) -> str:
+        """BEGIN and the binding in one message, whose last command has one row, or none: then the session is
+        suspect and nothing is bound. May suspect an innocent session (its temporary tables are gone); never
+        the other way round."""
+        return f"{begin};SELECT {self._set}{literal(value)}, true){self._guard}"
+
+    def bound(self, value: str) -> str:
+        """The binding alone, in a transaction that has begun and whose session was judged."""
+        return f"SELECT {self._set}{literal(value)}, true)"
+
+    def committed(self, value: str, commit: str = "COMMIT") -> str:
+        """COMMIT in one message behind a check that divides by zero where tenant or role were changed."""
+        unchanged = f"({self._same}{literal(value)}{self._role})::pg_catalog.int4"
+        return f"SELECT 1 OPERATOR(pg_catalog./) {unchanged};{commit}"
+
+
+@lru_cache(maxsize=64)
+def statements(binding: Binding) -> Statements:
+    """The statements of ``binding``."""
+    setting = literal(binding.setting)
+    role = "session_user" if binding.role is None else literal(binding.role)
+    as_role = f" AND current_user {_EQUALS} {role}"
+    same = f"coalesce(pg_catalog.current_setting({setting}, true), '') {_EQUALS} "
+    guard = (
+        f" WHERE {same}''{as_role} AND pg_catalog.pg_my_temp_schema() {_EQUALS} 0"
+        " AND NOT EXISTS (SELECT FROM pg_catalog.pg_cursor() WHERE is_holdable)"
+    )
+    return Statements(
+        facts=_FACTS.format(setting=setting),
+        _set=f"pg_catalog.set_config({setting}, ",
+        _guard=guard,
+        _same=same,
+        _role=as_role,
+    )
+
+
+def begin(
+    isolation: str | None = None, *, read_only: bool | None = None, deferrable: bool | None = None
+) -> str:
+    """BEGIN with the modes that are given. ``isolation`` is a level of SQL's, in capitals."""
+    words = ["BEGIN"]
+    if isolation:
+        words.append(f"ISOLATION LEVEL {isolation}")
+    if read_only is not None:
+        words.append("READ ONLY" if read_only else "READ WRITE")
+    if deferrable is not None:
+        words.append("DEFERRABLE" if deferrable else "NOT DEFERRABLE")
+    return " ".join(words)
