@@ -285,19 +285,21 @@ class DjangoInner:
     numbers = count(1)
 
     def __init__(self, url: str, binding: Binding, size: int) -> None:
+        import django
         from django.conf import settings
         from django.db import connections
 
         if not settings.configured:
             settings.configure(DATABASES={})
+            django.setup()
         self.alias = f"door_{next(self.numbers)}"
         parts = urlsplit(url)
         host = parse_qs(parts.query)
         self.connections = connections
         connections.settings[self.alias] = {
             "ENGINE": "tenantry.bindings.django", "NAME": parts.path[1:], "USER": parts.username,
-            "PASSWORD": "",             "HOST": host["host"][0], "PORT": host["port"][0], "ATOMIC_REQUESTS": False, "AUTOCOMMIT": True,
-            "CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": False, "TIME_ZONE": None, "TEST": {},
+            "PASSWORD": "", "HOST": host["host"][0], "PORT": host["port"][0], "TIME_ZONE": None, "TEST": {},
+            "ATOMIC_REQUESTS": False, "AUTOCOMMIT": True, "CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": False,
             "OPTIONS": {
                 "tenant_binding": binding, "pool": {"min_size": 1, "max_size": size, "timeout": WAIT},
             },
