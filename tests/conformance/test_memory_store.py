@@ -26,6 +26,6 @@ class TestMemoryStore(QueueStoreConformance):
         async def opened() -> World:
             clock = ManualClock()
             store = MemoryQueueStore(clock, SeededRandomness(1))
-            return World(store, store, store, store, store, MovedClock(clock))
+            return World(store, store, store, store, store, MovedClock(clock), store)
 
         return opened

@@ -18,6 +18,7 @@ from tenantry.postgres.hints import Hints
 from tenantry.postgres.intake_store import PostgresIntakeStore
 from tenantry.postgres.operator_store import PostgresFeederStore, PostgresOperatorStore
 from tenantry.postgres.planner_store import PostgresPlannerStore
+from tenantry.postgres.replay_flows import PostgresReplayFlows
 from tenantry.postgres.urls import DatabaseUrls
 from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.changes import Change, ClaimPlan, Deferred, Left, Round, Standing
@@ -47,18 +48,19 @@ _MOMENTS = {
     "place": ["expires_at"],
     "shedding": ["changed_at", "expires_at"],
     "stored": ["due_at", "submitted_at"],
-    "jobs": ["submitted_at"],
+    "jobs": ["submitted_at", "accepted_at"],
     "idempotency": ["expires_at"],
     "outcomes": ["ended_at"],
     "dead_letters": ["died_at", "submitted_at"],
     "attempts": ["ended_at"],
+    "parked": ["parked_at", "submitted_at"],
 }
 
 
 _TABLES = (  # in an order that foreign keys allow
     "tails", "flows", "lanes", "load", "endings", "jobs", "deferred", "withdrawn", "attempts", "claims",
     "changes", "nodes", "idempotency", "outcomes", "dead_letters", "stored", "bulk_sets", "orders",
-    "order_log", "shedding",
+    "order_log", "shedding", "replay_terms", "parked", "replay_ends",
 )  # fmt: skip
 
 
@@ -136,6 +138,7 @@ class TestPostgresStore(QueueStoreConformance):
                 PostgresWorkerStore(database, hints),
                 PostgresFeederStore(database, hints),
                 ShiftedRows(urls.admin, planner),
+                PostgresReplayFlows(database, hints),
             )
 
         yield open_one

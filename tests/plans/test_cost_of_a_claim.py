@@ -90,12 +90,12 @@ class Cost:
         node = "1, 0, 5.0, ARRAY['n1'], ARRAY[1], ARRAY[1], ARRAY[10]"
         cost = {
             "round": await self._pages("planner/round", f"{node}, {claimed}, {none}, {none}, {moved}"),
-            "take": await self._pages("worker/take", "'n1', 1, 0, 15.0, false"),
+            "take": await self._pages("worker/take", "'n1', 1, 0, 15.0, false, ARRAY['http_400']"),
         }
         claim = await self._admin.fetchrow("SELECT claim_id, token FROM tenantry.claims")
         claims, tokens = _array([claim["claim_id"]] * 10), _array([claim["token"]] * 10)
         held = f"'n1', 1, {claims}::bigint[], {tokens}::bigint[], {flows}::bigint[], {seqs}::bigint[]"
-        rest = f"{_array([200] * 10)}::smallint[], {zeros}::smallint[], NULL"
+        rest = f"{_array([200] * 10)}::smallint[], {zeros}::smallint[], NULL, NULL, NULL"
         cost["settle"] = await self._pages("worker/settle_delivered", f"{held}, {rest}")
         return cost
 

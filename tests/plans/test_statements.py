@@ -19,15 +19,15 @@ pytestmark = pytest.mark.needs_postgres
 
 GROWS = {
     "jobs", "deferred", "outcomes", "dead_letters", "idempotency", "attempts", "stored", "flows", "tails",
-    "withdrawn", "load", "lanes", "shapers",
+    "withdrawn", "load", "lanes", "shapers", "parked", "replay_terms", "replay_ends",
 }  # fmt: skip
 """Tables that grow with the backlog, the tenants or the past: nothing per round may read them whole."""
 
 ONE = ["'n1', 1", "ARRAY[1]::bigint[], ARRAY[1]::bigint[], ARRAY[1]::bigint[], ARRAY[1]::bigint[]"]
-DELIVERED = ", ".join([*ONE, "ARRAY[200]::smallint[], ARRAY[0]::smallint[], NULL"])
+DELIVERED = ", ".join([*ONE, "ARRAY[200]::smallint[], ARRAY[0]::smallint[], NULL, NULL, NULL"])
 FAILED = ", ".join([
     *ONE, "ARRAY[0.1]::real[], ARRAY[1]::smallint[], ARRAY[1.0]::float8[], ARRAY[500]::smallint[]",
-    "ARRAY['http_500'], ARRAY['x'], ARRAY['r'], ARRAY[0]::smallint[], NULL",
+    "ARRAY['http_500'], ARRAY['x'], ARRAY['r'], ARRAY[0]::smallint[], NULL, NULL, NULL",
 ])  # fmt: skip
 ROUND = (
     "1, 0, 5.0, ARRAY['n1'], ARRAY[1], ARRAY[1], ARRAY[1], ARRAY[1]::bigint[], ARRAY[1]::bigint[], "
@@ -38,10 +38,10 @@ HOT = {
     "planner/round": ROUND,
     "planner/keep_shapers": "1, ARRAY['a', 'b'], ARRAY['x', 'y'], ARRAY['[1]', '[1]']::jsonb[]",
     "planner/flows_by_id": "ARRAY[1, 2]::bigint[]",
-    "worker/take": "'n1', 1, 0, 15.0, false",
+    "worker/take": "'n1', 1, 0, 15.0, false, ARRAY['http_400']",
     "worker/settle_delivered": DELIVERED,
     "worker/settle_failed": FAILED,
-    "worker/reclaim": "100, 100",
+    "worker/reclaim": "100, 100, '0123'",
     "worker/renew": "'n1', 1, ARRAY[1, 2]::bigint[], 15.0",
     "registry/find_key": "'k'",
 }

@@ -89,6 +89,9 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
 )
 """Every error class there is: a closed set, safe as a metric label and in a dead letter's reason."""
 
+MESSAGE_FAULTS = tuple(name for name, cause in CAUSES.items() if cause.fault is Fault.MESSAGE)
+"""The error classes that speak about the message."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

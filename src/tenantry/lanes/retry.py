@@ -1,4 +1,4 @@
-"""What becomes of a job after an attempt: delivered, tried again later, or dead. Pure rules.
+"""What becomes of a job after an attempt: delivered, tried again later, dead or parked. Pure rules.
 
 Retries wait by exponential backoff with full jitter (:mod:`tenantry.algorithms.backoff`); a target's own
 ``Retry-After`` (RFC 9110, section 10.2.3) is never undercut, and is spread so that a crowd that was told the
@@ -6,7 +6,7 @@ same number does not come back together.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -14,7 +14,7 @@ from enum import StrEnum
 from tenantry.algorithms.backoff import Backoff, after_hint
 from tenantry.config.model import TargetSettings
 from tenantry.kernel.instant import Seconds, Timestamp
-from tenantry.lanes.outcome import CAUSES, Outcome
+from tenantry.lanes.outcome import CAUSES, Fault, Outcome
 
 LONGEST_HINT: Seconds = 86_400.0
 """A target may send a job away for a day at most; a longer ``Retry-After`` counts as a day."""
@@ -28,12 +28,24 @@ class Step(StrEnum):
     DELIVERED = "delivered"
     RETRY = "retry"
     DEAD = "dead"
+    PARKED = "parked"
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """What was tried before the attempt that just ended, for a replay's job. ``prior``: attempts before the
+    replay. ``faults``: attempts in it that failed by the message's fault. ``park_after``: so many of those,
+    with the one that just ended, park the job; 1 to 100."""
+
+    prior: int
+    faults: int
+    park_after: int
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``retry_for``: seconds until the next attempt (RETRY only). ``reason``: why the job is dead (DEAD
-    only)."""
+    """``retry_for``: seconds until the next attempt (RETRY only). ``reason``: why the job is dead or parked
+    (DEAD and PARKED only)."""
 
     step: Step
     retry_for: Seconds = 0.0
@@ -50,6 +62,25 @@ def settle_rule(attempt: int, outcome: Outcome, settings: TargetSettings, draw: 
         return Decision(Step.DELIVERED)
     if attempt >= settings.max_attempts or CAUSES[outcome.error_class].final:
         return Decision(Step.DEAD, reason=reason_of(attempt, outcome))
+    return Decision(Step.RETRY, retry_for=retry_delay(attempt, outcome.retry_after, settings, draw))
+
+
+def replay_rule(
+    attempt: int, outcome: Outcome, settings: TargetSettings, draw: float, *, tries: Tries
+) -> Decision:
+    """:func:`settle_rule` for a replay's job, ``attempt`` counted from 1 in this replay. Pure, O(1).
+
+    What the message itself is to blame for parks it, and never kills it: once it failed so ``park_after``
+    times, or where another attempt cannot help or is not left. Target faults and ours go on as for live jobs:
+    a target that is down makes no message poison.
+    """
+    number = tries.prior + attempt
+    if outcome.fault is not Fault.MESSAGE:
+        decision = settle_rule(attempt, outcome, settings, draw)
+        return replace(decision, reason=reason_of(number, outcome)) if decision.reason else decision
+    spent = tries.faults + 1 >= tries.park_after or attempt >= settings.max_attempts
+    if spent or CAUSES[outcome.error_class].final:
+        return Decision(Step.PARKED, reason=reason_of(number, outcome))
     return Decision(Step.RETRY, retry_for=retry_delay(attempt, outcome.retry_after, settings, draw))
 
 

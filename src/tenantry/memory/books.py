@@ -6,6 +6,7 @@ Every move is one call without an await, so on one event loop each is a transact
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 from tenantry.algorithms.shedding import Level
@@ -17,17 +18,30 @@ from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Lane
 from tenantry.lanes.orders import STANDING, Action, OrderRecord, Scope, narrowest_first, scopes_over
 from tenantry.lanes.plain import Plain
-from tenantry.memory.records import Account, Bulk, Claim, Flow, FlowKey, Job, Place, PlannersPlace, Worker
+from tenantry.memory.records import (
+    Account,
+    Bulk,
+    Claim,
+    Flow,
+    FlowKey,
+    Job,
+    Place,
+    PlannersPlace,
+    Replay,
+    Worker,
+)
 from tenantry.queue.changes import Change, Deferred, FlowOpened, Held, Left, Ordered, Withdrawn
 from tenantry.queue.lifecycle import KEYS_KEPT_FOR, JobEvent, after
 from tenantry.queue.model import (
     ClaimId,
+    EndKind,
     FlowId,
     JobId,
     JobState,
     NewJob,
     NodeId,
     PoolLevel,
+    ReplayEnd,
     Seq,
     StandingLevel,
 )
@@ -58,7 +72,9 @@ class Books:
         self.changed = Signal()
         self._claimed: dict[NodeId, Signal] = {}
         self._flow_ids: dict[FlowKey, FlowId] = {}
-        self.ended: Dated[Job] = Dated()
+        self.ended: dict[JobId, Job] = {}  # in the order in which they ended
+        self.replays: dict[str, Replay] = {}
+        self.ends: list[ReplayEnd] = []  # of replays' jobs, that nobody has taken
         self._keys: Dated[tuple[TenantId, bytes]] = Dated()
         self._sets: Dated[Bulk] = Dated()
         self._numbers = 0
@@ -128,18 +144,22 @@ class Books:
 
     def append(self, tenant: TenantId, new: NewJob, *, now: Timestamp, bulk: Bulk | None = None) -> Job:
         """A new job at its flow's tail. The caller has checked the bound and tells the change."""
-        flow = self._flow(tenant, new)
+        flow = self.flow(tenant, new)
+        job = Job(JobId(self.new_id()), tenant, flow, Seq(0), new, now, bulk=bulk)
+        self.line_up(job, flow)
+        self.account(tenant).unended += 1
+        if bulk is not None:
+            bulk.queued += 1
+        return job
+
+    def line_up(self, job: Job, flow: Flow) -> None:
+        """The job stands at the flow's tail. The caller tells the change, and counts it."""
         if flow.opened.flow not in self.told:
             self.told.add(flow.opened.flow)
             self.tell(self.opened(flow))
         flow.tail += 1
-        job = Job(JobId(self.new_id()), tenant, flow, Seq(flow.tail), new, now, bulk=bulk)
-        account = self.account(tenant)
-        account.unended += 1
-        account.jobs[job.id] = flow.jobs[job.seq] = job
-        if bulk is not None:
-            bulk.queued += 1
-        return job
+        job.flow, job.seq = flow, Seq(flow.tail)
+        self.account(job.tenant).jobs[job.id] = flow.jobs[job.seq] = job
 
     def postpone(self, job: Job, due_at: Timestamp, *, first: bool = False) -> Deferred:
         """The job waits outside its flow's line until ``due_at``."""
@@ -179,22 +199,35 @@ class Books:
         job.end, job.ended_at, job.reason, job.status = after(job.state(now), event), now, reason, status
         if job.end is JobState.DELIVERED:
             job.history.clear()
+        self._close_account(job, now)
+        if job.parked is None:
+            self.out_of_line(job)
+        job.parked = None
+        self.ended[job.id] = job
+
+    def out_of_line(self, job: Job) -> None:
+        """The job's place in its flow is void, and it is in line no more, or waiting outside it."""
         self._undefer(job)
         del job.flow.jobs[job.seq]
         if job.seq >= job.flow.head:
             job.flow.gone.add(job.seq)
-        self._close_account(job, now)
-        self.ended.add(now, job)
+        if job.replay is not None:
+            self.account(job.tenant).replayed -= 1
 
     def cancel(self, job: Job) -> None:
-        """A waiting or delayed job ends and its place in line is void."""
+        """A waiting, delayed or parked job ends and its place in line is void."""
+        was_parked, replay = job.parked, job.replay
         self.end(job, JobEvent.CANCELLED)
-        self.tell(Withdrawn(*job.place))
+        if was_parked is None:
+            self.tell(Withdrawn(*job.place))
+        if replay is not None:
+            self.ends.append(ReplayEnd(replay, job.tenant, job.id, EndKind.CANCELLED, job.number))
 
     def _close_account(self, job: Job, now: Timestamp) -> None:
         account = self.account(job.tenant)
-        account.unended -= 1
-        account.drain(now)
+        if job.replay is None:
+            account.unended -= 1
+            account.drain(now)
         if job.key is not None:
             until = account.keys[job.key].until = Timestamp(now + KEYS_KEPT_FOR)
             self._keys.add(until, (job.tenant, job.key))
@@ -214,8 +247,9 @@ class Books:
 
     # -- flows -----------------------------------------------------------------------------------------
 
-    def _flow(self, tenant: TenantId, new: NewJob) -> Flow:
-        key: FlowKey = (tenant, new.target, new.job_class, None, bucket(new.ordering_key))
+    def flow(self, tenant: TenantId, new: NewJob, *, replay: str | None = None) -> Flow:
+        """The flow that a job belongs to; made where missing."""
+        key: FlowKey = (tenant, new.target, new.job_class, replay, bucket(new.ordering_key))
         known = self._flow_ids.get(key)
         return self.flows[known] if known is not None else self._open(key, new)
 
@@ -223,14 +257,16 @@ class Books:
         tenant, _, job_class, replay, ordered_flow = key
         flow_id = self._flow_ids[key] = FlowId(len(self.flows) + 1)
         opened = FlowOpened(flow_id, tenant, new.target, job_class, replay, ordered=ordered_flow != UNORDERED)
-        flow = self.flows[flow_id] = Flow(opened)
+        known = self.replays.get(replay) if replay else None
+        flow = self.flows[flow_id] = Flow(opened, paused=known is not None and known.paused)
         self.lanes[Lane(tenant, new.target)] = None
         return flow
 
     def opened(self, flow: Flow) -> FlowOpened:
         """The flow as it is now: its head moves, and its lane's shaper learns."""
         lane = Lane(flow.opened.tenant, flow.opened.target)
-        return replace(flow.opened, head=flow.head, shaper=self.shapers.get(lane))
+        shaper = self.shapers.get(lane)
+        return replace(flow.opened, head=flow.head, shaper=shaper, paused=flow.paused)
 
     # -- orders ----------------------------------------------------------------------------------------
 
@@ -261,6 +297,10 @@ class Books:
             for flow, seq in claim.held:
                 yield Held(flow, seq, claim.claimed_at, claim.node, claim.incarnation)
 
+    def parked(self) -> Iterator[Job]:
+        """Every parked job. O(jobs kept)."""
+        return (job for account in self.accounts.values() for job in account.jobs.values() if job.parked)
+
     def live_workers(self) -> list[Worker]:
         """Those whose heartbeat is fresh."""
         now = self.now()
@@ -273,10 +313,14 @@ class Books:
 
     def forget_ends(self, before: Timestamp) -> None:
         """Drop the jobs and sets that ended by then."""
-        for job in self.ended.before(before):
-            del self.accounts[job.tenant].jobs[job.id]
+        for job in self._ended_by(before):
+            del self.ended[job.id], self.accounts[job.tenant].jobs[job.id]
         for bulk in self._sets.before(before):
-            del self.accounts[bulk.tenant].bulks[bulk.id]
+            if bulk.finished:  # a replay may have taken one of its dead letters up again
+                self.accounts[bulk.tenant].bulks.pop(bulk.id, None)
+
+    def _ended_by(self, at: Timestamp) -> list[Job]:
+        return list(takewhile(lambda job: job.ended_at is None or job.ended_at <= at, self.ended.values()))
 
 
 class Dated(Generic[T]):

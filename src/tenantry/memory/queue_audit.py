@@ -35,10 +35,13 @@ def _claim_faults(books: Books) -> Iterator[str]:
 
 
 def _account_faults(books: Books, tenant: str, account: Account) -> Iterator[str]:
-    unended = [job for job in account.jobs.values() if job.end is None]
+    replayed = [job for job in account.jobs.values() if job.replay and job.end is None and not job.parked]
+    unended = [job for job in account.jobs.values() if not job.replay and job.end is None]
     if len(unended) != account.unended:
         yield f"tenant {tenant} is counted {account.unended} jobs that have not ended and has {len(unended)}"
-    held = [job for job in unended if job.claim is not None]
+    if len(replayed) != account.replayed:
+        yield f"tenant {tenant} is counted {account.replayed} jobs of replays and has {len(replayed)}"
+    held = [job for job in [*unended, *replayed] if job.claim is not None]
     if len(held) != account.in_flight:
         yield f"tenant {tenant} is counted {account.in_flight} jobs in flight and has {len(held)}"
     for job in held:

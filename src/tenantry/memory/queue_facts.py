@@ -29,7 +29,7 @@ def facts_of(books: Books, job: Job, pool: str) -> Facts:
         kind=kind,
         now=now,
         due_at=job.deferred.due_at if job.deferred else None,
-        attempts=job.attempts,
+        attempts=job.number,
         ahead_in_flow=_ahead(job, now),
         flow_in_flight=in_flight[opened.flow],
         ordered=opened.ordered,
@@ -52,7 +52,7 @@ def facts_of(books: Books, job: Job, pool: str) -> Facts:
 
 def waiting_by_tenant(books: Books, now: Timestamp) -> Counter[TenantId]:
     """How many due jobs of each tenant nobody holds."""
-    waiting = Counter({tenant: each.unended - each.in_flight for tenant, each in books.accounts.items()})
+    waiting = Counter({tenant: each.in_line for tenant, each in books.accounts.items()})
     waiting.subtract(job.tenant for job in books.deferred.values() if job.state(now) is JobState.DELAYED)
     return waiting
 
@@ -77,6 +77,6 @@ def _before(one: Job, other: Job) -> bool:
 
 def _turn(job: Job) -> tuple[float, int]:
     if job.deferred is None:
-        return job.submitted_at, job.seq
+        return job.lined_up_at, job.seq
     keeps_its_place = job.deferred.first or (job.flow.opened.ordered and job.attempts > 0)
     return (-inf if keeps_its_place else job.deferred.due_at), job.seq

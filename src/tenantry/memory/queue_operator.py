@@ -52,10 +52,11 @@ class OperatorSide:
     async def counts(self) -> Mapping[JobState, int]:
         books = self._books
         now = books.now()
-        counts = Counter(job.state(now) for job in books.ended)
+        counts = Counter(job.state(now) for job in books.ended.values())
         outside = Counter(job.state(now) for job in books.deferred.values())
         running = sum(len(claim.held) for claim in books.claims.values())
-        unended = sum(account.unended for account in books.accounts.values())
+        unended = sum(account.unended + account.replayed for account in books.accounts.values())
+        counts[JobState.PARKED] = sum(1 for _ in books.parked())
         counts[JobState.DELAYED] = outside[JobState.DELAYED]
         counts[JobState.RUNNING] = running
         counts[JobState.WAITING] = unended - running - outside[JobState.DELAYED]

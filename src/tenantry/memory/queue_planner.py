@@ -146,7 +146,7 @@ def _standing(books: Books, flow: Flow) -> FlowStanding:
     in_line = (job for seq, job in flow.jobs.items() if seq >= flow.head)
     waiting = (job for job in in_line if job.claim is None and job.deferred is None)
     first = next(waiting, None)
-    return FlowStanding(books.opened(flow), flow.tail, first.submitted_at if first else None)
+    return FlowStanding(books.opened(flow), flow.tail, first.lined_up_at if first else None)
 
 
 def _live(worker: Worker) -> LiveNode:

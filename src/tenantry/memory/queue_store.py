@@ -17,11 +17,12 @@ from tenantry.memory.books import Books
 from tenantry.memory.queue_intake import IntakeSide
 from tenantry.memory.queue_operator import FeederSide, OperatorSide
 from tenantry.memory.queue_planner import PlannerSide
+from tenantry.memory.queue_replays import ReplaySide
 from tenantry.memory.queue_worker import WorkerSide
 from tenantry.queue.model import Node
 
 
-class MemoryQueueStore(IntakeSide, OperatorSide, PlannerSide, WorkerSide, FeederSide):
+class MemoryQueueStore(IntakeSide, OperatorSide, PlannerSide, WorkerSide, FeederSide, ReplaySide):
     """Implements every port of the queue. One event loop.
 
     ``clock``: its ``now()`` decides leases and due times. ``randomness``: makes ids. Memory: what has not

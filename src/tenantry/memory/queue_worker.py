@@ -5,25 +5,45 @@ from collections.abc import Collection, Sequence
 from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.lanes.model import Kind
+from tenantry.lanes.outcome import MESSAGE_FAULTS
 from tenantry.memory.books import Books
-from tenantry.memory.records import Claim, Job, Worker
+from tenantry.memory.queue_replays import park
+from tenantry.memory.records import Claim, Job, Parked, Worker
 from tenantry.queue.changes import Deferred, Heard, NodesChanged
-from tenantry.queue.lifecycle import MOST_ATTEMPTS, NODE_FRESH_FOR, WORKER_LOST, JobEvent, after
+from tenantry.queue.lifecycle import (
+    LOST_EXCERPT,
+    MOST_ATTEMPTS,
+    NODE_FRESH_FOR,
+    UNKNOWN_REASON,
+    WORKER_LOST,
+    JobEvent,
+    after,
+)
 from tenantry.queue.model import (
     Attempt,
     Burial,
     ClaimedJob,
     ClaimId,
     Ending,
+    EndKind,
     JobState,
     NameHeld,
     Node,
     NodeId,
+    ParkReason,
     Presence,
     Reclaimed,
+    ReplayEnd,
+    ReplayTerms,
     Settlement,
 )
-from tenantry.queue.settling import summaries_of
+from tenantry.queue.settling import (
+    END_KINDS,
+    LOST_FINGERPRINT,
+    checked_parking,
+    error_class_of,
+    summaries_of,
+)
 
 
 class WorkerSide:
@@ -62,7 +82,7 @@ class WorkerSide:
         for claim in self._books.claims.values():
             if _belongs(claim, node) and claim.taken_at is None and now < claim.expires_at:
                 claim.taken_at, claim.expires_at = now, Timestamp(now + lease_for)
-                taken += [_claimed(claim, job) for job in claim.held.values()]
+                taken += [_claimed(claim, job, self._terms(job)) for job in claim.held.values()]
         return taken
 
     async def renew(self, node: Node, claims: Collection[ClaimId], lease_for: Seconds) -> set[ClaimId]:
@@ -76,6 +96,9 @@ class WorkerSide:
         return kept
 
     async def settle(self, node: Node, settlements: Sequence[Settlement]) -> int:
+        for each in settlements:
+            if each.ending is Ending.PARKED:
+                checked_parking(each)  # before anything is written
         settled = [each for each in settlements if self._settle(node, each)]
         if len(settled) == len(
             settlements
@@ -115,6 +138,12 @@ class WorkerSide:
         self._books.leave_claim(job, settlement.busy_for, deferred)
         return True
 
+    def _terms(self, job: Job) -> ReplayTerms | None:
+        if job.replay is None:
+            return None
+        known = self._books.replays.get(job.replay)
+        return known.terms if known else ReplayTerms(job.replay)
+
     def _record(self, job: Job, settlement: Settlement) -> Deferred | None:
         books, now = self._books, self._books.now()
         if settlement.ending is Ending.RELEASED:
@@ -124,9 +153,14 @@ class WorkerSide:
             job.attempts += 1
         if settlement.failure is not None:
             job.history.append(settlement.failure)
+        if job.replay is not None:
+            books.ends.append(_end_of(job, settlement, job.replay))
         if settlement.ending is Ending.RETRY:
             after(JobState.RUNNING, JobEvent.FAILED)
             return books.postpone(job, Timestamp(now + settlement.retry_for))
+        if settlement.ending is Ending.PARKED:
+            park(books, job, _parked(settlement, now), reason=settlement.reason, status=settlement.status)
+            return None
         event = JobEvent.SUCCEEDED if settlement.ending is Ending.DELIVERED else JobEvent.EXHAUSTED
         books.end(job, event, reason=settlement.reason, status=settlement.status)
         return None
@@ -140,9 +174,17 @@ class WorkerSide:
             books.leave_claim(job, 0.0, books.postpone(job, now, first=True))
             return
         job.attempts += 1
-        job.history.append(Attempt(job.attempts, now, max(0.0, now - taken_at), None, WORKER_LOST))
-        if job.attempts >= MOST_ATTEMPTS:
-            reason = f"{WORKER_LOST} after {job.attempts} attempts: its last worker was lost too"
+        lost = Attempt(job.number, now, max(0.0, now - taken_at), None, WORKER_LOST, LOST_EXCERPT)
+        job.history.append(lost)
+        terms = self._terms(job)
+        if terms is not None:
+            books.ends.append(_lost_end(job, terms, lost.busy_for))
+        if terms is not None and terms.hold_unknown:
+            kept = Parked(terms.id, ParkReason.UNKNOWN, LOST_FINGERPRINT, WORKER_LOST, now)
+            park(books, job, kept, reason=UNKNOWN_REASON)
+            books.leave_claim(job, None, None)
+        elif job.attempts >= MOST_ATTEMPTS:
+            reason = f"{WORKER_LOST} after {job.number} attempts: its last worker was lost too"
             books.end(job, JobEvent.EXHAUSTED, reason=reason)
             books.leave_claim(job, None, None)
         else:
@@ -154,7 +196,40 @@ def _belongs(claim: Claim, node: Node) -> bool:
     return (claim.node, claim.incarnation) == (node.id, node.incarnation)
 
 
-def _claimed(claim: Claim, job: Job) -> ClaimedJob:
+def _parked(settlement: Settlement, now: Timestamp) -> Parked:
+    replay, why = checked_parking(settlement)
+    return Parked(replay, why, settlement.fingerprint, error_class_of(settlement), now)
+
+
+def _end_of(job: Job, settlement: Settlement, replay: str) -> ReplayEnd:
+    return ReplayEnd(
+        replay,
+        job.tenant,
+        job.id,
+        END_KINDS[settlement.ending],
+        job.number,
+        error_class_of(settlement),
+        settlement.status,
+        settlement.fingerprint,
+        settlement.busy_for,
+    )
+
+
+def _lost_end(job: Job, terms: ReplayTerms, busy_for: Seconds) -> ReplayEnd:
+    kind = EndKind.DEAD if job.attempts >= MOST_ATTEMPTS else EndKind.UNKNOWN
+    if terms.hold_unknown:
+        kind = EndKind.PARKED
+    return ReplayEnd(
+        terms.id, job.tenant, job.id, kind, job.number, WORKER_LOST, None, LOST_FINGERPRINT, busy_for
+    )
+
+
+def _faults(job: Job) -> int:
+    """Attempts of this replay that failed by the message's fault."""
+    return sum(each.number > job.prior and each.error_class in MESSAGE_FAULTS for each in job.history)
+
+
+def _claimed(claim: Claim, job: Job, terms: ReplayTerms | None) -> ClaimedJob:
     opened = job.flow.opened
     return ClaimedJob(
         claim.id,
@@ -170,5 +245,9 @@ def _claimed(claim: Claim, job: Job) -> ClaimedJob:
         job.new.content_type,
         job.submitted_at,
         opened.ordered,
-        max(0.0, claim.claimed_at - max(job.submitted_at, job.due_at or job.submitted_at)),
+        max(0.0, claim.claimed_at - max(job.lined_up_at, job.due_at or job.lined_up_at)),
+        job.headers,
+        terms,
+        job.prior,
+        0 if terms is None else _faults(job),
     )

@@ -1,6 +1,7 @@
 """The rows of the queue's books in memory. This room's own: nothing outside ``memory`` sees them."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import exp
 
@@ -11,6 +12,7 @@ from tenantry.queue.changes import Deferred, FlowOpened
 from tenantry.queue.lifecycle import NODE_FRESH_FOR
 from tenantry.queue.model import (
     ENDS,
+    NO_HEADERS,
     Attempt,
     ClaimId,
     FlowId,
@@ -19,6 +21,8 @@ from tenantry.queue.model import (
     JobState,
     NewJob,
     NodeId,
+    ParkReason,
+    ReplayTerms,
     Seq,
 )
 
@@ -29,10 +33,31 @@ FlowKey = tuple[TenantId, str, JobClass, str | None, int]
 """(tenant, target, class, replay, ordered bucket or -1): what makes two flows two."""
 
 
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """How a job came to be parked."""
+
+    replay: str
+    why: ParkReason
+    fingerprint: str
+    error_class: str
+    at: Timestamp
+
+
+@dataclass(slots=True)
+class Replay:
+    """What the queue knows of a replay."""
+
+    tenant: TenantId
+    terms: ReplayTerms
+    paused: bool = False
+
+
 @dataclass(slots=True)
 class Job:
     """A job, also after its end for as long as outcomes are kept. ``deferred``: where it waits outside its
-    flow's line. ``claim``: who holds it. At most one of the two is set."""
+    flow's line. ``claim``: who holds it. At most one of the two is set. ``prior``: attempts before its
+    replay; ``attempts`` counts those in it. ``fed_at``: when its replay put it in line."""
 
     id: JobId
     tenant: TenantId
@@ -51,6 +76,23 @@ class Job:
     ended_at: Timestamp | None = None
     reason: str = ""
     status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    prior: int = 0
+    fed_at: Timestamp | None = None
+    parked: Parked | None = None
+
+    @property
+    def replay(self) -> str | None:
+        return self.flow.opened.replay
+
+    @property
+    def number(self) -> int:
+        """Attempts that counted, through all replays."""
+        return self.prior + self.attempts
+
+    @property
+    def lined_up_at(self) -> Timestamp:
+        return self.submitted_at if self.fed_at is None else self.fed_at
 
     @property
     def place(self) -> Place:
@@ -60,6 +102,8 @@ class Job:
         """Waiting or delayed is a matter of the clock alone: nothing is written when a job falls due."""
         if self.end is not None:
             return self.end
+        if self.parked is not None:
+            return JobState.PARKED
         if self.claim is not None:
             return JobState.RUNNING
         if self.deferred is not None and self.deferred.due_at > now:
@@ -77,6 +121,7 @@ class Flow:
     tail: int = 0
     jobs: dict[Seq, Job] = field(default_factory=dict)
     gone: set[Seq] = field(default_factory=set)
+    paused: bool = False
 
 
 @dataclass(slots=True)
@@ -123,9 +168,11 @@ class Bulk:
 @dataclass(slots=True)
 class Account:
     """One tenant. ``jobs``: every job kept, in submit order. ``unended``: what its bound counts.
-    ``feeding``: the sets that have jobs to feed in, the oldest first."""
+    ``replayed``: jobs of replays in line, out of it or running, which the bound does not count. ``feeding``:
+    the sets that have jobs to feed in, the oldest first."""
 
     unended: int = 0
+    replayed: int = 0
     in_flight: int = 0
     jobs: dict[JobId, Job] = field(default_factory=dict)
     keys: dict[bytes, Key] = field(default_factory=dict)
@@ -133,6 +180,11 @@ class Account:
     feeding: deque[Bulk] = field(default_factory=deque)
     drained: float = 0.0
     drained_at: float = 0.0
+
+    @property
+    def in_line(self) -> int:
+        """Jobs that have not ended and that nobody holds, delayed ones included."""
+        return self.unended + self.replayed - self.in_flight
 
     def drain(self, now: Timestamp) -> None:
         """One job ended."""

@@ -28,6 +28,7 @@ from tenantry.queue.changes import (
     ClaimPlan,
     Deferred,
     FlowOpened,
+    FlowPaused,
     FlowStanding,
     Heard,
     Held,
@@ -280,6 +281,7 @@ def _opened(row: Row) -> FlowOpened:
         ordered=row["bucket"] >= 0,
         head=row["head"],
         shaper=msgspec.json.decode(row["shaper"]) if row["shaper"] else None,
+        paused=row["paused"],
     )
 
 
@@ -333,10 +335,18 @@ def _withdrawn(row: Row) -> list[Change]:
     return [Withdrawn(FlowId(row["flow_id"]), Seq(seq)) for seq in row["seqs"]]
 
 
+def _paused(row: Row) -> list[Change]:
+    return [FlowPaused(FlowId(flow), row["kind"] == _PAUSED) for flow in row["flow_ids"]]
+
+
+_PAUSED, _RESUMED = 6, 7
+
 _CHANGES: Mapping[int, Callable[[Row], list[Change]]] = {
     1: _submitted,
     2: _left,
     3: _withdrawn,
     4: lambda _: [],  # the order was read by its number
     5: lambda _: [NodesChanged()],
+    _PAUSED: _paused,
+    _RESUMED: _paused,
 }

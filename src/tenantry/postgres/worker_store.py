@@ -12,6 +12,7 @@ from tenantry.kernel.errors import StoreUnavailable
 from tenantry.kernel.instant import Seconds, as_timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
+from tenantry.lanes.outcome import MESSAGE_FAULTS
 from tenantry.lanes.summary import encoded
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
@@ -19,6 +20,7 @@ from tenantry.postgres.hints import Hints
 from tenantry.postgres.statements import statement
 from tenantry.queue.lifecycle import MOST_ATTEMPTS, NODE_FRESH_FOR
 from tenantry.queue.model import (
+    NO_HEADERS,
     Burial,
     ClaimedJob,
     ClaimId,
@@ -31,14 +33,15 @@ from tenantry.queue.model import (
     NodeId,
     Presence,
     Reclaimed,
+    ReplayTerms,
     Seq,
     Settlement,
 )
-from tenantry.queue.settling import summaries_of
+from tenantry.queue.settling import LOST_FINGERPRINT, checked_parking, summaries_of
 
 _GONE = 4
 _DELIVERED, _FAILED = "worker/settle_delivered", "worker/settle_failed"
-_ENDINGS = {Ending.RETRY: 1, Ending.DEAD: 2, Ending.RELEASED: 3}
+_ENDINGS = {Ending.RETRY: 1, Ending.DEAD: 2, Ending.RELEASED: 3, Ending.PARKED: 5}
 
 Row: TypeAlias = asyncpg.Record
 
@@ -87,7 +90,9 @@ class PostgresWorkerStore:
                 opened, above = self._taken.get(key, (-1, 0))
                 afresh = opened != self._opened.count
                 opened, above = self._opened.count, 0 if afresh else above
-                rows = await connection.fetch(statement("worker/take"), *key, above, lease_for, afresh)
+                rows = await connection.fetch(
+                    statement("worker/take"), *key, above, lease_for, afresh, MESSAGE_FAULTS
+                )
         self._taken[key] = opened, rows[-1]["claim_id"] if rows else above
         if not rows:
             return []
@@ -109,6 +114,9 @@ class PostgresWorkerStore:
         """Delivered jobs and others are two statements, in one transaction when a batch has both. What the
         endings say of targets goes with the last of them, for their order counts, and is told only when all
         of them were still held."""
+        for settlement in settlements:
+            if settlement.ending is Ending.PARKED:
+                checked_parking(settlement)
         once: dict[tuple[int, int, int], Settlement] = {}
         for settlement in settlements:
             once.setdefault((settlement.job.claim, settlement.job.flow, settlement.job.seq), settlement)
@@ -119,13 +127,13 @@ class PostgresWorkerStore:
             async with self._pool.acquire() as connection:
                 if delivered and failed:
                     async with connection.transaction():
-                        settled = await _settle(connection, _DELIVERED, _delivered(node, delivered), None)
+                        settled = await _settle(connection, _DELIVERED, _delivered(node, delivered, None))
                         told = told if settled == len(delivered) else None
-                        settled += await _settle(connection, _FAILED, _failed(node, failed), told)
+                        settled += await _settle(connection, _FAILED, _failed(node, failed, told))
                 elif delivered:
-                    settled = await _settle(connection, _DELIVERED, _delivered(node, delivered), told)
+                    settled = await _settle(connection, _DELIVERED, _delivered(node, delivered, told))
                 elif failed:
-                    settled = await _settle(connection, _FAILED, _failed(node, failed), told)
+                    settled = await _settle(connection, _FAILED, _failed(node, failed, told))
                 else:
                     return 0
         self._hints.changed()
@@ -133,7 +141,7 @@ class PostgresWorkerStore:
 
     async def reclaim(self, *, limit: int) -> Reclaimed:
         with translated("reclaiming expired claims"):
-            rows = await self._pool.fetch(statement("worker/reclaim"), limit, MOST_ATTEMPTS)
+            rows = await self._pool.fetch(statement("worker/reclaim"), limit, MOST_ATTEMPTS, LOST_FINGERPRINT)
         count = rows[0]["jobs"]
         if count:
             self._hints.changed()
@@ -153,14 +161,14 @@ class PostgresWorkerStore:
         with translated("dropping cancelled jobs"):
             await self._pool.fetchval(
                 statement(_FAILED), node.id, node.incarnation, *jobs, [0.0] * n, [_GONE] * n,
-                *([None] * n for _ in range(5)), [0] * n, None,
+                *([None] * n for _ in range(5)), [0] * n, None, None, None,
             )  # fmt: skip
         del self._gone[key]
         self._hints.changed()
 
 
-async def _settle(connection: Any, name: str, arguments: tuple[object, ...], told: str | None) -> int:
-    settled: int = await connection.fetchval(statement(name), *arguments, told)
+async def _settle(connection: Any, name: str, arguments: tuple[object, ...]) -> int:
+    settled: int = await connection.fetchval(statement(name), *arguments)
     return settled
 
 
@@ -185,7 +193,19 @@ def _claimed(row: Row) -> ClaimedJob:
         submitted_at=as_timestamp(row["submitted_at"]),
         ordered=row["bucket"] >= 0,
         waited_for=max(0.0, row["waited_for"]),
+        headers=msgspec.json.decode(row["headers"]) if row["headers"] else NO_HEADERS,
+        replay=_terms(row) if row["replay"] else None,
+        prior=row["prior"],
+        faults=row["faults"],
     )
+
+
+def _terms(row: Row) -> ReplayTerms:
+    """Terms that are gone say nothing against going on by the default ones."""
+    if row["terms"] is None:
+        return ReplayTerms(row["replay"])
+    park_after, hold_unknown = row["terms"]
+    return ReplayTerms(row["replay"], park_after, bool(hold_unknown))
 
 
 def _burial(row: Row) -> Burial:
@@ -202,17 +222,32 @@ def _places(settlements: Sequence[Settlement]) -> tuple[list[int], ...]:
     )
 
 
-def _delivered(node: Node, settlements: Sequence[Settlement]) -> tuple[object, ...]:
+def _delivered(node: Node, settlements: Sequence[Settlement], told: str | None) -> tuple[object, ...]:
     return (
         node.id,
         node.incarnation,
         *_places(settlements),
         [s.status for s in settlements],
-        [s.job.attempt - 1 for s in settlements],
+        [s.job.number - 1 for s in settlements],
+        told,
+        *_rerun(settlements),
     )
 
 
-def _failed(node: Node, settlements: Sequence[Settlement]) -> tuple[object, ...]:
+def _rerun(settlements: Sequence[Settlement]) -> tuple[object, object]:
+    """Which of them are replays' and how long each ran; nothing at all where none is."""
+    if all(s.job.replay is None for s in settlements):
+        return None, None
+    return [s.job.replay and s.job.replay.id for s in settlements], [s.busy_for for s in settlements]
+
+
+def _aside(settlements: Sequence[Settlement]) -> tuple[object, object]:
+    if all(s.job.replay is None for s in settlements):
+        return None, None
+    return [s.park_reason for s in settlements], [s.fingerprint for s in settlements]
+
+
+def _failed(node: Node, settlements: Sequence[Settlement], told: str | None) -> tuple[object, ...]:
     failures = [s.failure for s in settlements]
     return (
         node.id,
@@ -226,6 +261,8 @@ def _failed(node: Node, settlements: Sequence[Settlement]) -> tuple[object, ...]
         [f.excerpt if f else None for f in failures],
         [s.reason or None for s in settlements],
         [s.job.attempt - 1 for s in settlements],
+        told,
+        *_aside(settlements),
     )
 
 

@@ -23,6 +23,7 @@ class FlowOpened:
 
     ``head``: the next seq to claim when the flow is first heard of; everything before it has been claimed.
     ``shaper``: the lane's state as it was last kept (:mod:`tenantry.lanes.shaper_state`), or None.
+    ``paused``: its replay is paused.
     """
 
     flow: FlowId
@@ -33,6 +34,7 @@ class FlowOpened:
     ordered: bool
     head: int = 1
     shaper: object = None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,18 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """A waiting or delayed job was cancelled."""
+    """A waiting or delayed job was cancelled, or returned by its replay."""
 
     flow: FlowId
     seq: Seq
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPaused:
+    """A flow's replay was paused, or goes on."""
+
+    flow: FlowId
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ class NodesChanged:
     """A node joined, left, or began to drain: read them again."""
 
 
-Change = FlowOpened | Submitted | Deferred | Left | Heard | Withdrawn | Ordered | NodesChanged
+Change = FlowOpened | Submitted | Deferred | Left | Heard | Withdrawn | FlowPaused | Ordered | NodesChanged
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,7 @@ def headline(facts: Facts) -> str:
 
 _SETTLED = {
     JobState.RUNNING: "It is running: a worker holds it under a live claim.",
+    JobState.PARKED: "It is parked: its replay put it aside. Its reason and history say why.",
     JobState.DELIVERED: "It has ended: it was delivered.",
     JobState.DEAD: "It has ended: it is a dead letter. Its reason and history say why.",
     JobState.CANCELLED: "It has ended: it was cancelled before it started.",

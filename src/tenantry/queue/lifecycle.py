@@ -29,6 +29,10 @@ MOST_ATTEMPTS: Final = 100
 WORKER_LOST: Final = "worker_lost"
 """The error class of an attempt whose worker let its lease run out."""
 
+LOST_EXCERPT: Final = "the lease of the worker ran out"
+RETURNED_REASON: Final = "returned: the replay was cancelled"
+UNKNOWN_REASON: Final = "unknown: its worker was lost, and it may have been delivered"
+
 
 class JobEvent(StrEnum):
     """What can happen to a job."""
@@ -43,24 +47,37 @@ class JobEvent(StrEnum):
     RELEASED = "released"  # given back unharmed
     RECLAIMED = "reclaimed"  # its lease ran out
     CANCELLED = "cancelled"
+    PARKED = "parked"  # put aside by its replay
+    SENT_BACK = "sent_back"  # into line again
+    RETURNED = "returned"  # its replay was cancelled: a dead letter as before
+    REPLAYED = "replayed"  # a message or a dead letter that a replay feeds
 
 
 BIRTHS: Mapping[JobEvent, JobState] = MappingProxyType(
-    {JobEvent.SUBMITTED: JobState.WAITING, JobEvent.POSTPONED: JobState.DELAYED}
+    {
+        JobEvent.SUBMITTED: JobState.WAITING,
+        JobEvent.POSTPONED: JobState.DELAYED,
+        JobEvent.REPLAYED: JobState.WAITING,
+    }
 )
-"""How a job begins."""
+"""How a job begins, and how a dead letter begins anew: under its id, with its history."""
 
 TRANSITIONS: Mapping[tuple[JobState, JobEvent], JobState] = MappingProxyType(
     {
         (JobState.DELAYED, JobEvent.DUE): JobState.WAITING,
         (JobState.DELAYED, JobEvent.CANCELLED): JobState.CANCELLED,
+        (JobState.DELAYED, JobEvent.RETURNED): JobState.DEAD,
         (JobState.WAITING, JobEvent.CLAIMED): JobState.RUNNING,
         (JobState.WAITING, JobEvent.CANCELLED): JobState.CANCELLED,
+        (JobState.WAITING, JobEvent.RETURNED): JobState.DEAD,
         (JobState.RUNNING, JobEvent.SUCCEEDED): JobState.DELIVERED,
         (JobState.RUNNING, JobEvent.FAILED): JobState.DELAYED,
         (JobState.RUNNING, JobEvent.EXHAUSTED): JobState.DEAD,
         (JobState.RUNNING, JobEvent.RELEASED): JobState.WAITING,
         (JobState.RUNNING, JobEvent.RECLAIMED): JobState.WAITING,
+        (JobState.RUNNING, JobEvent.PARKED): JobState.PARKED,
+        (JobState.PARKED, JobEvent.SENT_BACK): JobState.WAITING,
+        (JobState.PARKED, JobEvent.CANCELLED): JobState.CANCELLED,
     }
 )
 """Every move there is. A running job is not cancelled: nobody can call back what a target has received."""

@@ -1,12 +1,15 @@
 """The records of the queue. Frozen; validated at the edge that makes them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from types import MappingProxyType
 from typing import NewType
 
 from tenantry.algorithms.shedding import Level
+from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Seconds, Timestamp
-from tenantry.kernel.tenant import TenantId
+from tenantry.kernel.tenant import TenantId, identifier
 from tenantry.lanes.model import Kind, Target
 from tenantry.lanes.outcome import Outcome
 
@@ -34,12 +37,18 @@ class JobState(StrEnum):
     WAITING = "waiting"  # due, in its flow's line
     DELAYED = "delayed"  # not due yet: submitted with a delay, or between two attempts
     RUNNING = "running"  # held by a live claim
+    PARKED = "parked"  # put aside by a replay, until a person sends it back or drops it
     DELIVERED = "delivered"
     DEAD = "dead"
     CANCELLED = "cancelled"
 
 
+MOST_PARK_AFTER = 100
+
 ENDS = frozenset({JobState.DELIVERED, JobState.DEAD, JobState.CANCELLED})
+
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,77 @@ class NewJob:
     ordering_key: str | None = None
     idempotency_key: str | None = None
     content_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayTerms:
+    """What the queue must know of a replay. Raises :class:`InvalidValue`.
+
+    ``park_after``: failures that speak about the message, 1 to 100, after which its job is parked.
+    ``hold_unknown``: a job whose worker was lost may have been delivered: True parks it, False sends it
+    again.
+    """
+
+    id: str
+    park_after: int = 3
+    hold_unknown: bool = False
+
+    def __post_init__(self) -> None:
+        identifier(self.id, path="replay.id")
+        if not 1 <= self.park_after <= MOST_PARK_AFTER:
+            raise InvalidValue("replay.park_after", self.park_after, f"1 to {MOST_PARK_AFTER} failures")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedJob:
+    """A message as a replay feeds it. One whose ``id`` is a dead letter's or a parked job's goes on as that
+    one, with its history and the attempts it had; for any other ``prior`` says how many were made elsewhere,
+    >= 0. ``headers``: of the message; what of them a target gets is :mod:`tenantry.lanes.headers`' to say."""
+
+    id: JobId
+    target: Target
+    payload: bytes
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    prior: int = 0
+
+
+class ParkReason(StrEnum):
+    """Why a job is parked."""
+
+    POISON = "poison"  # it failed too often, or for good, and the fault is the message's
+    UNKNOWN = "unknown"  # its worker was lost: it may have been delivered
+    CLASS = "class"  # failures like its own are held
+    BROKEN = "broken"  # it cannot become a job
+    PERSON = "person"  # somebody said so
+
+
+class EndKind(IntEnum):
+    """What became of a replay's job, or of one attempt of it."""
+
+    DELIVERED = 1
+    DEAD = 2
+    PARKED = 3
+    FAILED = 4  # it is tried again
+    UNKNOWN = 5  # its worker was lost; it is tried again
+    CANCELLED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayEnd:
+    """``attempts``: the number of the attempt, those before the replay included. ``error_class`` and
+    ``fingerprint`` (:mod:`tenantry.lanes.fingerprint`) are empty where nothing failed. ``busy_for``:
+    slot-seconds of the attempt."""
+
+    replay: str
+    tenant: TenantId
+    job: JobId
+    kind: EndKind
+    attempts: int
+    error_class: str = ""
+    status: int | None = None
+    fingerprint: str = ""
+    busy_for: Seconds = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +228,9 @@ class ClaimedJob:
     """A job in a worker's hands. ``attempt`` counts from 1. Settled by (claim, token, flow, seq).
 
     ``waited_for``: from submit or due, the later of the two, to the claim, by the store's clock (law K4).
+    ``replay``: the terms of the replay whose job it is, or None. Of a replay ``attempt`` counts those in it;
+    ``prior`` were made before it, and ``faults`` of those in it failed by the message's fault. ``headers``:
+    the message's own.
     """
 
     claim: ClaimId
@@ -164,6 +247,15 @@ class ClaimedJob:
     submitted_at: Timestamp
     ordered: bool
     waited_for: Seconds
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    replay: ReplayTerms | None = None
+    prior: int = 0
+    faults: int = 0
+
+    @property
+    def number(self) -> int:
+        """Of this attempt, through all replays."""
+        return self.prior + self.attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +269,9 @@ class Burial:
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed:
-    """What a reclaim did: ``jobs`` left claims that had run out; of these ``dead`` had no attempt left."""
+    """What a reclaim did: ``jobs`` left claims that had run out; of these ``dead`` had no attempt left.
+
+    Those that it parked are told as ends of their replays."""
 
     jobs: int
     dead: tuple[Burial, ...] = ()
@@ -213,6 +307,7 @@ class Ending(StrEnum):
     RETRY = "retry"
     DEAD = "dead"
     RELEASED = "released"  # given back unharmed: the attempt does not count
+    PARKED = "parked"  # put aside: a replay's job only
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +315,10 @@ class Settlement:
     """The end of one job's attempt, as a worker reports it.
 
     ``busy_for``: slot-seconds used. ``retry_for``: seconds until the next attempt (RETRY only).
-    ``failure``: the record of a failed attempt (RETRY and DEAD; None for a job that is dead before it was
-    tried once more: then no attempt counts). ``reason``: set for DEAD. ``status``: what the target answered.
-    ``outcome``: what the lane's shaper is to hear of it; None where there is no shaper, or nothing to hear.
+    ``failure``: the record of a failed attempt (RETRY, DEAD and PARKED; None for a job that is dead before it
+    was tried once more: then no attempt counts). ``reason``: set for DEAD and PARKED. ``status``: what the
+    target answered. ``outcome``: what the lane's shaper is to hear of it; None where there is no shaper, or
+    nothing to hear. ``park_reason``: set for PARKED. ``fingerprint``: of the failure of a replay's job.
     """
 
     job: ClaimedJob
@@ -233,6 +329,8 @@ class Settlement:
     reason: str = ""
     status: int | None = None
     outcome: Outcome | None = None
+    park_reason: ParkReason | None = None
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from tenantry.queue.changes import (
     Change,
     Deferred,
     FlowOpened,
+    FlowPaused,
     FlowStanding,
     Heard,
     Held,
@@ -100,6 +101,8 @@ class PlannerMemory:
                     self._heard(change)
                 case Withdrawn():
                     self._withdrawn(change)
+                case FlowPaused():
+                    self._paused(change)
                 case Ordered():
                     self._ordered(change)
                 case NodesChanged():
@@ -282,6 +285,7 @@ class PlannerMemory:
             limit=1 if opened.ordered else None,
         )
         rule.pause_lane(lane, paused=self._orders.paused(lane))
+        rule.pause_flow(opened.flow, paused=opened.paused)
         self._set_limit(flow)
         if flow.log.waiting():
             rule.add(opened.flow, flow.log.waiting())
@@ -349,6 +353,12 @@ class PlannerMemory:
                 flow.rule.hold_flow(change.flow, 0.0)
         elif flow.log.skip(change.seq) or flow.log.remove_returned(change.seq):
             flow.rule.withdraw(change.flow)
+
+    def _paused(self, change: FlowPaused) -> None:
+        """A flow that is unknown had no work, and says itself that it is paused when it opens."""
+        flow = self._flows.get(change.flow)
+        if flow is not None:
+            flow.rule.pause_flow(change.flow, paused=change.paused)
 
     def _ordered(self, change: Ordered) -> None:
         """O(lanes known): a person's order is rare, and may be about any number of lanes."""

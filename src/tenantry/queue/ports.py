@@ -33,6 +33,9 @@ from tenantry.queue.model import (
     PoolLevel,
     Presence,
     Reclaimed,
+    ReplayedJob,
+    ReplayEnd,
+    ReplayTerms,
     Seq,
     Settlement,
     StandingLevel,
@@ -77,8 +80,8 @@ class IntakeStore(Protocol):
         ...
 
     async def cancel(self, tenant: TenantId, job: JobId) -> JobState | None:
-        """Cancel a waiting or delayed job. The state found: CANCELLED means done now or before; any other
-        state means nothing was changed (a running job is not interrupted). None: not there."""
+        """Cancel a waiting, delayed or parked job. The state found: CANCELLED means done now or before; any
+        other state means nothing was changed (a running job is not interrupted). None: not there."""
         ...
 
     async def facts(self, tenant: TenantId, job: JobId, *, pool: str) -> Facts | None:
@@ -210,9 +213,9 @@ class WorkerStore(Protocol):
     async def reclaim(self, *, limit: int) -> Reclaimed:
         """Take back up to ``limit`` expired claims, whoever held them.
 
-        A started attempt counts; one that never started does not. At the product's most attempts a job is
-        dead, with its history; the target's own, smaller number is the worker's to keep, before it starts one
-        more."""
+        A started attempt counts; one that never started does not. Where its replay holds what is unknown,
+        its job is parked. At the product's most attempts a job is dead, with its history; the target's own,
+        smaller number is the worker's to keep, before it starts one more."""
         ...
 
     async def leave(self, node: Node) -> None: ...
@@ -239,6 +242,35 @@ class FeederStore(Protocol):
     async def tidy(self, *, keep_days: int) -> None:
         """Drop outcomes older than ``keep_days`` days, sets all of whose jobs ended before that, and
         idempotency keys past their time. What is left of a set still counts the ends that were dropped."""
+        ...
+
+
+class ReplayFlows(Protocol):
+    """Where replays meet the queue: their jobs stand in flows of their own in the lanes of the tenant.
+
+    A replay's jobs do not count to their tenant's bound. They are claimed, renewed, settled and reclaimed as
+    all others are, and what becomes of them is told in the same transaction."""
+
+    async def feed_replay(self, tenant: TenantId, terms: ReplayTerms, jobs: Sequence[ReplayedJob]) -> None:
+        """Append ``jobs`` to the replay's flows, all or none, and let ``terms`` hold from now on. A dead
+        letter or a parked job goes on as itself: it is no dead letter and not parked any more. That a message
+        is in one replay only is the caller's to see to. Raises
+        :class:`~tenantry.kernel.errors.InvariantBroken` for an id whose job has not ended."""
+        ...
+
+    async def pause_replay(self, tenant: TenantId, replay: str, *, paused: bool) -> None:
+        """A paused replay is given nothing, in flows that are yet to be opened too, and accrues nothing (law
+        F8). Running jobs are not interrupted. A replay that was never fed is not there to be paused."""
+        ...
+
+    async def withdraw_replay(self, tenant: TenantId, replay: str, *, limit: int) -> list[JobId]:
+        """Take up to ``limit`` waiting or delayed jobs of the replay out of line and make them dead letters,
+        with their attempts and histories: which. Empty: none waits. Running ones are not interrupted."""
+        ...
+
+    async def take_ends(self, replay: str, *, limit: int) -> list[ReplayEnd]:
+        """What became of its jobs since the last call, each told once: the ends of up to ``limit`` batches,
+        as workers recorded them."""
         ...
 
 

@@ -24,9 +24,18 @@ def test_every_state_can_be_reached_and_every_state_can_reach_an_end() -> None:
     assert ending == set(JobState)
 
 
-def test_only_a_running_job_is_delivered_or_dies() -> None:
-    sources = {state for (state, _), to in TRANSITIONS.items() if to in {JobState.DELIVERED, JobState.DEAD}}
-    assert sources == {JobState.RUNNING}
+def test_only_a_running_job_is_delivered_or_dies_but_for_what_a_cancelled_replay_returns() -> None:
+    ends = {JobState.DELIVERED, JobState.DEAD}
+    moves = {(state, event) for (state, event), to in TRANSITIONS.items() if to in ends}
+    returned = {(state, event) for state, event in moves if event is JobEvent.RETURNED}
+    assert {state for state, _ in moves - returned} == {JobState.RUNNING}
+    assert {state for state, _ in returned} == {JobState.WAITING, JobState.DELAYED}
+
+
+def test_only_a_running_job_is_parked_and_a_parked_one_is_sent_back_or_dropped() -> None:
+    assert {state for (state, _), to in TRANSITIONS.items() if to is JobState.PARKED} == {JobState.RUNNING}
+    ways_out = {to for (state, _), to in TRANSITIONS.items() if state is JobState.PARKED}
+    assert ways_out == {JobState.WAITING, JobState.CANCELLED}
 
 
 def test_a_running_job_is_not_cancelled() -> None:

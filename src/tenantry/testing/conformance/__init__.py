@@ -8,7 +8,7 @@ A suite is a class of tests. To hold an adapter to it, derive a class and give t
         async def open_world(self):
             async def opened() -> World:
                 store = MyStore(...)  # empty
-                return World(store, store, store, store, store, MyTime(store))
+                return World(store, store, store, store, store, MyTime(store), store)
 
             return opened
 
@@ -35,5 +35,6 @@ _SUITES = (
     "accounting",
     "dispatch",
     "sources",
+    "replaying",
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tenantry.queue.lifecycle import START_LEASE
 from tenantry.queue.model import Ending, JobState
 from tenantry.testing.conformance.dispatch import A, B, C, Dispatch, Open, few, jobs, registry, tier
-from tenantry.testing.conformance.world import HOOK, OTHER_HOOK
+from tenantry.testing.conformance.world import HOOK, LIVE_ENDINGS, OTHER_HOOK
 
 
 class AccountingConformance:
@@ -23,7 +23,7 @@ class AccountingConformance:
         queue = await opened(registry({A: tier("a", 3.0), B: tier("b", cap=0.5), C: tier("c", pool="gold")}))
         await queue.node("one", slots=3)
         await queue.node("two", slots=2, pool="gold")
-        endings = data.draw(st.lists(st.sampled_from(list(Ending)), min_size=5, max_size=5))
+        endings = data.draw(st.lists(st.sampled_from(LIVE_ENDINGS), min_size=5, max_size=5))
         queue.ending = lambda job: endings[(job.seq + job.attempt) % 5] if job.attempt < 4 else Ending.DEAD
         for _ in range(10):
             step = data.draw(st.sampled_from(["submit", "later", "keyed", "end", "rebuild", "cancel"]))

@@ -181,6 +181,7 @@ class OperatorConformance:
             JobState.DELIVERED: 1,
             JobState.DEAD: 1,
             JobState.CANCELLED: 1,
+            JobState.PARKED: 0,
         }
 
     async def test_a_job_that_falls_due_is_counted_as_waiting(self, world: World) -> None:

@@ -11,6 +11,7 @@ from tenantry.testing.conformance.machine import MachineConformance
 from tenantry.testing.conformance.operating import OperatorConformance
 from tenantry.testing.conformance.ordering import OrderingConformance
 from tenantry.testing.conformance.planning import PlannerConformance
+from tenantry.testing.conformance.replaying import ReplayConformance
 from tenantry.testing.conformance.shaping import ShapingConformance
 from tenantry.testing.conformance.shedding import SheddingConformance
 from tenantry.testing.conformance.working import WorkerConformance
@@ -29,6 +30,7 @@ class QueueStoreConformance(
     WorkerConformance,
     OperatorConformance,
     FeederConformance,
+    ReplayConformance,
     MachineConformance,
 ):
     """Derive from it, and give the fixture ``open_world``: an async callable that opens an empty store.

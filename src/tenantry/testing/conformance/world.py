@@ -6,10 +6,11 @@ It knows only what the ports tell it, so a store that tells too little or too mu
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from tenantry.kernel.errors import PlaceLost
 from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.kernel.randomness import SystemRandomness
 from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal
 from tenantry.lanes.model import HTTP, Target
@@ -19,6 +20,7 @@ from tenantry.queue.changes import (
     ClaimPlan,
     Deferred,
     FlowOpened,
+    FlowPaused,
     Left,
     Round,
     Standing,
@@ -35,10 +37,21 @@ from tenantry.queue.model import (
     NewJob,
     Node,
     NodeId,
+    ParkReason,
+    ReplayedJob,
+    ReplayEnd,
+    ReplayTerms,
     Seq,
     Settlement,
 )
-from tenantry.queue.ports import FeederStore, IntakeStore, OperatorStore, PlannerStore, WorkerStore
+from tenantry.queue.ports import (
+    FeederStore,
+    IntakeStore,
+    OperatorStore,
+    PlannerStore,
+    ReplayFlows,
+    WorkerStore,
+)
 
 ACME, GLOBEX = TenantId("acme"), TenantId("globex")
 """The tenants of the stories. A store that knows its tenants is opened knowing these."""
@@ -47,6 +60,9 @@ HOOK = Target("https://hooks.example.com/a")
 OTHER_HOOK = Target("https://hooks.example.com/b")
 POOL = "shared"
 LEASE: Seconds = 30.0
+FINGERPRINT = "0123456789abcdef"
+LIVE_ENDINGS = tuple(ending for ending in Ending if ending is not Ending.PARKED)
+"""How an attempt of a job that is no replay's can end."""
 PLACE_LEASE: Seconds = 120.0
 
 
@@ -76,6 +92,7 @@ class Line:
     tail: int
     turns: list[Turn]
     head: int
+    paused: bool = False
 
     def drop(self, seq: Seq) -> None:
         self.turns = [turn for turn in self.turns if turn.seq != seq]
@@ -174,13 +191,14 @@ class Hand:
         for flow in standing.flows:
             seqs = map(Seq, range(flow.opened.head, flow.tail + 1))
             turns = [Turn(seq) for seq in seqs if (flow.opened.flow, seq) not in absent]
-            self.lines[flow.opened.flow] = Line(flow.opened, flow.tail, turns, flow.opened.head)
+            line = Line(flow.opened, flow.tail, turns, flow.opened.head, flow.opened.paused)
+            self.lines[flow.opened.flow] = line
 
     def _hear(self, changes: Iterable[Change]) -> None:
         for change in changes:
             match change:
                 case FlowOpened():
-                    fresh = Line(change, change.head - 1, [], change.head)
+                    fresh = Line(change, change.head - 1, [], change.head, change.paused)
                     self.lines.setdefault(change.flow, fresh)
                 case Submitted():
                     self._submitted(change)
@@ -193,6 +211,9 @@ class Hand:
                 case Withdrawn():
                     self.deferred.pop((change.flow, change.seq), None)
                     self.lines[change.flow].drop(change.seq)
+                case FlowPaused():
+                    if change.flow in self.lines:
+                        self.lines[change.flow].paused = change.paused
                 case _:
                     pass  # lanes and nodes are not this planner's concern
 
@@ -217,7 +238,7 @@ class Hand:
             line.turns.insert(0 if first else len(line.turns), turn)
 
     def _serves(self, line: Line, target: Target | None) -> bool:
-        return target is None or line.opened.target == target
+        return not line.paused and (target is None or line.opened.target == target)
 
     def _room(self, line: Line, count: int) -> int:
         if not line.opened.ordered:
@@ -239,7 +260,7 @@ def _plan(node: Node, flows: Sequence[FlowId], turns: Sequence[Turn]) -> ClaimPl
 
 @dataclass(slots=True)
 class World:
-    """A store's five sides, its time, and the hand on its planner's place, with the verbs of the stories."""
+    """A store's six sides, its time, and the hand on its planner's place, with the verbs of the stories."""
 
     intake: IntakeStore
     operator: OperatorStore
@@ -247,6 +268,7 @@ class World:
     worker: WorkerStore
     feeder: FeederStore
     time: Time
+    replays: ReplayFlows
     hand: Hand = field(init=False)
 
     def __post_init__(self) -> None:
@@ -276,6 +298,18 @@ class World:
         answer = await self.intake.submit(tenant, jobs, bound=bound)
         assert isinstance(answer, Refusal), answer
         return answer
+
+    async def feed(
+        self, *jobs: ReplayedJob, replay: str | ReplayTerms = "r1", tenant: TenantId = ACME
+    ) -> tuple[JobId, ...]:
+        """Feed a replay. Their ids."""
+        terms = replay if isinstance(replay, ReplayTerms) else ReplayTerms(replay)
+        await self.replays.feed_replay(tenant, terms, jobs)
+        return tuple(job.id for job in jobs)
+
+    async def ends(self, replay: str = "r1") -> list[ReplayEnd]:
+        """What its jobs came to since the last call."""
+        return await self.replays.take_ends(replay, limit=1_000)
 
     async def claim(
         self, node: Node, count: int = 1_000, *, target: Target | None = None, lease_for: Seconds = LEASE
@@ -318,6 +352,12 @@ def batch(count: int, *, target: Target = HOOK) -> list[NewJob]:
     return [job(number, target=target) for number in range(count)]
 
 
+def messages(count: int, *, target: Target = HOOK, **options: Any) -> list[ReplayedJob]:
+    """Messages that were no jobs before."""
+    ids = (JobId(SystemRandomness().time_ordered_id()) for _ in range(count))
+    return [ReplayedJob(id_, target, b"{}", **options) for id_ in ids]
+
+
 def keyed(key: str, number: int = 0) -> NewJob:
     return replace(job(number), idempotency_key=key)
 
@@ -326,6 +366,16 @@ def settlement(held: ClaimedJob, ending: Ending, *, retry_for: Seconds = 0.0) ->
     """A settlement as a worker would write it."""
     if ending in {Ending.DELIVERED, Ending.RELEASED}:
         return Settlement(held, ending, 0.01, status=200 if ending is Ending.DELIVERED else None)
-    failure = Attempt(held.attempt, Timestamp(0.0), 0.01, 503, "http_503", "overloaded")
-    reason = f"http_503 after {held.attempt} attempts" if ending is Ending.DEAD else ""
-    return Settlement(held, ending, 0.01, retry_for, failure, reason, 503)
+    failure = Attempt(held.number, Timestamp(0.0), 0.01, 503, "http_503", "overloaded")
+    gone = ending in {Ending.DEAD, Ending.PARKED}
+    return Settlement(
+        held,
+        ending,
+        0.01,
+        retry_for,
+        failure,
+        reason=f"http_503 after {held.number} attempts" if gone else "",
+        status=503,
+        park_reason=ParkReason.POISON if ending is Ending.PARKED else None,
+        fingerprint=FINGERPRINT if held.replay else "",
+    )

@@ -5,10 +5,10 @@ WITH living AS (
     SELECT j.job_id, l.target, f.job_class,
            CASE WHEN d.due_at > clock_timestamp() THEN 'delayed'
                 WHEN d.due_at IS NOT NULL OR j.seq >= f.head THEN 'waiting' ELSE 'running' END AS state,
-           coalesce(d.attempts, 0) AS attempts, j.submitted_at, d.due_at
+           j.prior + coalesce(d.attempts, 0) AS attempts, coalesce(j.accepted_at, j.submitted_at) AS submitted_at, d.due_at
       FROM tenantry.lanes l
       JOIN tenantry.flows f USING (lane_id)
-     CROSS JOIN LATERAL (SELECT job_id, seq, submitted_at FROM tenantry.jobs WHERE flow_id = f.flow_id OFFSET 0) j
+     CROSS JOIN LATERAL (SELECT job_id, seq, submitted_at, accepted_at, prior FROM tenantry.jobs WHERE flow_id = f.flow_id OFFSET 0) j
       LEFT JOIN tenantry.deferred d ON d.flow_id = f.flow_id AND d.seq = j.seq
 )
 SELECT * FROM (
@@ -18,6 +18,9 @@ SELECT * FROM (
     UNION ALL
     (SELECT s.job_id, s.target, s.job_class, 'waiting', 0, s.submitted_at, s.due_at, NULL, '', NULL, NULL
        FROM tenantry.stored s WHERE $1::text IS NULL OR $1 = 'waiting' ORDER BY s.tenant_id DESC, s.stored_id DESC LIMIT $2)
+    UNION ALL
+    (SELECT p.job_id, p.target, p.job_class, 'parked', p.attempts, p.submitted_at, NULL, NULL, p.reason, p.status, NULL
+       FROM tenantry.parked p WHERE $1::text IS NULL OR $1 = 'parked' ORDER BY p.tenant_id DESC, p.job_id DESC LIMIT $2)
     UNION ALL
     (SELECT o.job_id, dl.target, dl.job_class, (ARRAY['delivered', 'dead', 'cancelled'])[o.state], o.attempts,
             dl.submitted_at, NULL, o.ended_at, coalesce(dl.reason, ''), o.status, NULL

@@ -11,6 +11,8 @@ SELECT g.job_id, s.state
     UNION ALL
     SELECT 'waiting' FROM tenantry.stored s WHERE s.job_id = g.job_id
     UNION ALL
+    SELECT 'parked' FROM tenantry.parked p WHERE p.job_id = g.job_id
+    UNION ALL
     (SELECT (ARRAY['delivered', 'dead', 'cancelled'])[o.state] FROM tenantry.outcomes o WHERE o.job_id = g.job_id LIMIT 1)
      LIMIT 1
  ) s

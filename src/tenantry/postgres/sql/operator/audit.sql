@@ -5,7 +5,8 @@ WITH held AS MATERIALIZED (
     SELECT u.tenant_id, sum(u.n) AS n FROM tenantry.changes c, unnest(c.ended_tenants, c.ended_counts) u (tenant_id, n)
      GROUP BY 1
 ), living AS (
-    SELECT tenant_id, count(*) AS n FROM tenantry.jobs GROUP BY 1
+    -- A replay's jobs do not count to their tenant's bound.
+    SELECT j.tenant_id, count(*) AS n FROM tenantry.jobs j JOIN tenantry.flows f USING (flow_id) WHERE f.replay = '' GROUP BY 1
 )
 SELECT format('job %s/%s is held by %s live claims', flow_id, seq, count(*)) AS fault
   FROM held GROUP BY flow_id, seq HAVING count(*) > 1
@@ -33,6 +34,10 @@ UNION ALL
 SELECT format('job %s has ended %s times', job_id, count(*)) FROM tenantry.outcomes GROUP BY job_id HAVING count(*) > 1
 UNION ALL
 SELECT format('job %s has ended and is still there', o.job_id) FROM tenantry.outcomes o JOIN tenantry.jobs j USING (job_id)
+UNION ALL
+SELECT format('job %s is parked and still there', p.job_id) FROM tenantry.parked p JOIN tenantry.jobs j USING (job_id)
+UNION ALL
+SELECT format('job %s is parked and has ended', p.job_id) FROM tenantry.parked p JOIN tenantry.outcomes o USING (job_id)
 UNION ALL
 SELECT format('dead letter %s has no outcome', d.job_id) FROM tenantry.dead_letters d
  WHERE d.died_at > clock_timestamp() - interval '6 days'

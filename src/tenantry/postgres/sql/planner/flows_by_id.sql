@@ -1,5 +1,5 @@
 -- $1 flow ids that the planner hears of for the first time.
-SELECT f.flow_id, f.tenant_id, l.target, f.job_class, f.replay, f.bucket, f.head, s.state AS shaper
+SELECT f.flow_id, f.tenant_id, l.target, f.job_class, f.replay, f.bucket, f.head, f.paused, s.state AS shaper
   FROM unnest($1::bigint[]) g (flow_id)
  CROSS JOIN LATERAL (SELECT * FROM tenantry.flows WHERE flow_id = g.flow_id OFFSET 0) f
  CROSS JOIN LATERAL (SELECT target FROM tenantry.lanes WHERE lane_id = f.lane_id OFFSET 0) l

@@ -1,5 +1,5 @@
 -- Every flow with work: in line, out of line, or in flight. Jobs are not read, but for the one at each head.
-SELECT f.flow_id, f.tenant_id, l.target, f.job_class, f.replay, f.bucket, f.head, t.tail, s.state AS shaper, j.submitted_at
+SELECT f.flow_id, f.tenant_id, l.target, f.job_class, f.replay, f.bucket, f.head, f.paused, t.tail, s.state AS shaper, j.submitted_at
   FROM tenantry.flows f
   JOIN tenantry.tails t USING (flow_id)
   JOIN tenantry.lanes l USING (lane_id)

@@ -31,7 +31,8 @@ WITH place AS MATERIALIZED (
          CROSS JOIN LATERAL (SELECT ctid AS place FROM tenantry.deferred
                               WHERE flow_id = g.flow_id AND seq = g.seq OFFSET 0) d))
 ), moved AS (
-    UPDATE tenantry.flows f SET head = g.head
+    -- Never back: tenantry.withdraw_replay moves one as well, past places that a round may still believe in.
+    UPDATE tenantry.flows f SET head = greatest(f.head, g.head)
       FROM (SELECT x.place, g.head FROM place, unnest($13::bigint[], $14::bigint[]) g (flow_id, head)
              CROSS JOIN LATERAL (SELECT ctid AS place FROM tenantry.flows WHERE flow_id = g.flow_id OFFSET 0) x) g
      WHERE f.ctid = g.place

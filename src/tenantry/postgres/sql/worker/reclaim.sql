@@ -1,6 +1,6 @@
 -- Take back up to $1 expired claims. A started attempt counts, is remembered as lost, and its job goes to the end of
 -- its line as a retry does; the one that makes $2 ends it. One that never started does not count, and its job goes to
--- the front.
+-- the front. Where a replay holds what is unknown, a started attempt parks its job. $3: the fingerprint of a lost attempt.
 WITH expired AS MATERIALIZED (
     SELECT claim_id FROM tenantry.claims WHERE expires_at <= clock_timestamp()
      ORDER BY claim_id LIMIT $1 FOR UPDATE SKIP LOCKED
@@ -12,13 +12,18 @@ WITH expired AS MATERIALIZED (
            g.started AND u.attempts + 1 >= $2::integer AS spent
       FROM gone g, unnest(g.flow_ids, g.seqs, g.attempts) u (flow_id, seq, attempts)
 ), living AS MATERIALIZED (
-    SELECT p.*, j.*, CASE WHEN j.job_id IS NOT NULL AND NOT p.spent THEN clock_timestamp() END AS due_at
+    SELECT p.*, j.*, f.replay, f.held, coalesce(j.prior, 0) + p.attempts AS number,
+           CASE WHEN j.job_id IS NOT NULL AND NOT p.spent AND NOT f.held THEN clock_timestamp() END AS due_at
       FROM parts p
-      LEFT JOIN LATERAL (SELECT ctid AS place, job_id, tenant_id FROM tenantry.jobs
+     CROSS JOIN LATERAL (
+        SELECT replay, CASE WHEN p.started AND replay <> '' THEN coalesce(
+                         (SELECT hold_unknown FROM tenantry.replay_terms WHERE replay_id = x.replay), false) ELSE false END AS held
+          FROM tenantry.flows x WHERE x.flow_id = p.flow_id OFFSET 0) f
+      LEFT JOIN LATERAL (SELECT ctid AS place, job_id, tenant_id, prior FROM tenantry.jobs
                           WHERE flow_id = p.flow_id AND seq = p.seq OFFSET 0) j ON true
 ), lost AS (
     INSERT INTO tenantry.attempts (job_id, number, tenant_id, busy_for, error_class, excerpt)
-    SELECT job_id, attempts, tenant_id, extract(epoch FROM clock_timestamp() - claimed_at), 'worker_lost',
+    SELECT job_id, number, tenant_id, extract(epoch FROM clock_timestamp() - claimed_at), 'worker_lost',
            'the lease of the worker ran out'
       FROM living WHERE started AND due_at IS NOT NULL
     ON CONFLICT DO NOTHING
@@ -26,8 +31,8 @@ WITH expired AS MATERIALIZED (
     INSERT INTO tenantry.deferred (flow_id, seq, tenant_id, due_at, attempts, first)
     SELECT flow_id, seq, tenant_id, due_at, attempts, NOT started FROM living WHERE due_at IS NOT NULL
 ), ended AS (
-    DELETE FROM tenantry.jobs WHERE ctid = ANY (ARRAY(SELECT place FROM living WHERE spent AND job_id IS NOT NULL))
-    RETURNING job_id, tenant_id, flow_id, bulk_id, has_key, payload, content_type, submitted_at
+    DELETE FROM tenantry.jobs WHERE ctid = ANY (ARRAY(SELECT place FROM living WHERE (spent OR held) AND job_id IS NOT NULL))
+    RETURNING *
 ), history AS (
     DELETE FROM tenantry.attempts WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended))
     RETURNING job_id, number, ended_at, busy_for, status, error_class, excerpt
@@ -37,22 +42,39 @@ WITH expired AS MATERIALIZED (
              'busy_for', busy_for, 'status', status, 'error_class', error_class, 'excerpt', excerpt) ORDER BY number) AS told
       FROM (SELECT * FROM history
              UNION ALL
-            SELECT job_id, attempts, clock_timestamp(), extract(epoch FROM clock_timestamp() - claimed_at), NULL,
+            SELECT job_id, number, clock_timestamp(), extract(epoch FROM clock_timestamp() - claimed_at), NULL,
                    'worker_lost', 'the lease of the worker ran out'
-              FROM living WHERE spent AND job_id IS NOT NULL) a
+              FROM living WHERE (spent OR held) AND job_id IS NOT NULL) a
      GROUP BY job_id
-), buried AS (
-    INSERT INTO tenantry.dead_letters (job_id, tenant_id, target, job_class, payload, content_type, submitted_at, attempts,
-                                       reason, history)
-    SELECT e.job_id, e.tenant_id, f.target, f.job_class, e.payload, e.content_type, e.submitted_at, $2::integer,
-           format('worker_lost after %s attempts: its last worker was lost too', $2::integer), s.told
-      FROM ended e JOIN story s USING (job_id)
+), finished AS MATERIALIZED (
+    SELECT e.job_id, e.tenant_id, e.payload, e.content_type, e.headers, coalesce(e.accepted_at, e.submitted_at) AS submitted_at,
+           e.bulk_id, e.has_key, l.number, l.replay, l.held, s.told, f.target, f.job_class
+      FROM ended e JOIN living l USING (job_id) JOIN story s USING (job_id)
      CROSS JOIN LATERAL (SELECT job_class, (SELECT target FROM tenantry.lanes WHERE lane_id = x.lane_id) AS target
                            FROM tenantry.flows x WHERE x.flow_id = e.flow_id OFFSET 0) f
+), buried AS (
+    INSERT INTO tenantry.dead_letters (job_id, tenant_id, target, job_class, payload, content_type, headers, submitted_at,
+                                       attempts, reason, history)
+    SELECT job_id, tenant_id, target, job_class, payload, content_type, headers, submitted_at, number,
+           format('worker_lost after %s attempts: its last worker was lost too', number), told
+      FROM finished WHERE NOT held
     RETURNING job_id, tenant_id, reason
+), aside AS (
+    INSERT INTO tenantry.parked (job_id, tenant_id, target, job_class, payload, content_type, headers, submitted_at, attempts,
+                                 reason, history, bulk_id, replay_id, fingerprint, error_class, park_reason)
+    SELECT job_id, tenant_id, target, job_class, payload, content_type, headers, submitted_at, number,
+           'unknown: its worker was lost, and it may have been delivered', told, bulk_id, replay, $3::text, 'worker_lost',
+           'unknown'
+      FROM finished WHERE held
 ), recorded AS (
     INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, bulk_id, ended_at)
-    SELECT job_id, tenant_id, 2, $2::integer, bulk_id, clock_timestamp() FROM ended
+    SELECT job_id, tenant_id, 2, number, bulk_id, clock_timestamp() FROM finished WHERE NOT held
+), replayed AS (
+    INSERT INTO tenantry.replay_ends (replay_id, tenant_id, job_ids, kinds, attempts, error_classes, statuses, fingerprints, busy)
+    SELECT replay, tenant_id, array_agg(job_id), array_agg(CASE WHEN held THEN 3 WHEN spent THEN 2 ELSE 5 END::smallint),
+           array_agg(number::smallint), array_agg('worker_lost'::text), array_agg(NULL::smallint), array_agg($3::text),
+           array_agg(extract(epoch FROM clock_timestamp() - claimed_at)::real)
+      FROM living WHERE started AND replay <> '' AND job_id IS NOT NULL GROUP BY 1, 2
 ), aging AS (
     UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + interval '24 hours'
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
@@ -62,7 +84,7 @@ WITH expired AS MATERIALIZED (
       FROM (SELECT array_agg(flow_id) AS flow_ids, array_agg(seq) AS seqs, array_agg(due_at) AS due_at, array_agg(attempts::smallint) AS attempts, array_agg(NOT started) AS first
               FROM living) s,
            (SELECT array_agg(tenant_id) AS tenants, array_agg(n) AS counts
-              FROM (SELECT tenant_id, count(*)::integer AS n FROM ended GROUP BY 1) x) t
+              FROM (SELECT tenant_id, count(*)::integer AS n FROM finished WHERE replay = '' GROUP BY 1) x) t
      WHERE s.seqs IS NOT NULL
 )
 SELECT b.job_id, b.tenant_id, b.reason, n.jobs
