@@ -11,12 +11,11 @@ from tenantry.lanes.fingerprint import fingerprint_of
 from tenantry.lanes.outcome import Outcome
 from tenantry.lanes.retry import Decision, Step, Tries, reason_of, replay_rule, settle_rule
 from tenantry.lanes.summary import Summary, summary_of
-from tenantry.queue.lifecycle import WORKER_LOST
 from tenantry.queue.model import Attempt, ClaimedJob, Ending, EndKind, FlowId, ParkReason, Settlement
 
-_LOST = Outcome(WORKER_LOST)
+_LOST = Outcome("worker_lost")
 
-LOST_FINGERPRINT = fingerprint_of(WORKER_LOST, None, "")
+LOST_FINGERPRINT = fingerprint_of(_LOST.error_class, None, "")
 """Of every attempt whose worker was lost."""
 
 

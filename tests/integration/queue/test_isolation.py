@@ -85,6 +85,12 @@ async def theirs(queue: Queue) -> tuple[JobId, int]:
             "FROM unnest(ARRAY['acme', 'globex']) t"
         )
         await connection.execute(
+            "INSERT INTO tenantry.parked (job_id, tenant_id, target, job_class, payload, content_type, "
+            "submitted_at, attempts, reason, replay_id, park_reason) "
+            "SELECT gen_random_uuid(), t, 'x', 2, '', 'x', now(), 1, 'why', 'r', 'poison' "
+            "FROM unnest(ARRAY['acme', 'globex']) t"
+        )
+        await connection.execute(
             "INSERT INTO tenantry.shapers (lane_id, tenant_id, state, kept_at) "
             "SELECT lane_id, tenant_id, '[]', now() FROM tenantry.lanes"
         )

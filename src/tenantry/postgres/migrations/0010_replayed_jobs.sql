@@ -307,7 +307,9 @@ BEGIN
         IF FOUND THEN
             INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, bulk_id, ended_at)
             VALUES (p_id, p_tenant, 3, aside.attempts, aside.bulk_id, clock_timestamp());
-            PERFORM tenantry.tell_cancelled(p_tenant, aside.replay_id, p_id, aside.attempts);
+            INSERT INTO tenantry.replay_ends
+                   (replay_id, tenant_id, job_ids, kinds, attempts, error_classes, statuses, fingerprints, busy)
+            VALUES (aside.replay_id, p_tenant, ARRAY[p_id], '{6}', ARRAY[aside.attempts], '{""}', '{NULL}', '{""}', '{0}');
             RETURN 'cancelled';
         END IF;
         RETURN (SELECT (ARRAY['delivered', 'dead', 'cancelled'])[state] FROM tenantry.outcomes WHERE job_id = p_id LIMIT 1);
@@ -336,17 +338,10 @@ BEGIN
         VALUES (3, p_tenant, job.flow_id, ARRAY[job.seq], ARRAY[p_tenant], ARRAY[1]);
     ELSE
         INSERT INTO tenantry.changes (kind, tenant_id, flow_id, seqs) VALUES (3, p_tenant, job.flow_id, ARRAY[job.seq]);
-        PERFORM tenantry.tell_cancelled(p_tenant, rerun, p_id, job.prior + coalesce(tries, 0));
+        INSERT INTO tenantry.replay_ends
+               (replay_id, tenant_id, job_ids, kinds, attempts, error_classes, statuses, fingerprints, busy)
+        VALUES (rerun, p_tenant, ARRAY[p_id], '{6}', ARRAY[job.prior + coalesce(tries, 0)], '{""}', '{NULL}', '{""}', '{0}');
     END IF;
     RETURN 'cancelled';
 END
 $$;
-
-CREATE FUNCTION tenantry.tell_cancelled(p_tenant text, p_replay text, p_id uuid, p_attempts integer)
-RETURNS void LANGUAGE sql AS $$
-    INSERT INTO tenantry.replay_ends (replay_id, tenant_id, job_ids, kinds, attempts, error_classes, statuses, fingerprints, busy)
-    VALUES (p_replay, p_tenant, ARRAY[p_id], ARRAY[6::smallint], ARRAY[p_attempts::smallint], ARRAY[''], ARRAY[NULL::smallint],
-            ARRAY[''], ARRAY[0::real])
-$$;
-REVOKE ALL ON FUNCTION tenantry.tell_cancelled FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tenantry.tell_cancelled TO tenantry_tenant, tenantry_engine;

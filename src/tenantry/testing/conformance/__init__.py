@@ -36,5 +36,7 @@ _SUITES = (
     "dispatch",
     "sources",
     "replaying",
+    "parking",
+    "replay_stories",
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))

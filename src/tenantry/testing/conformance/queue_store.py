@@ -10,6 +10,7 @@ from tenantry.testing.conformance.keys import KeyConformance
 from tenantry.testing.conformance.machine import MachineConformance
 from tenantry.testing.conformance.operating import OperatorConformance
 from tenantry.testing.conformance.ordering import OrderingConformance
+from tenantry.testing.conformance.parking import ParkingConformance
 from tenantry.testing.conformance.planning import PlannerConformance
 from tenantry.testing.conformance.replaying import ReplayConformance
 from tenantry.testing.conformance.shaping import ShapingConformance
@@ -31,6 +32,7 @@ class QueueStoreConformance(
     OperatorConformance,
     FeederConformance,
     ReplayConformance,
+    ParkingConformance,
     MachineConformance,
 ):
     """Derive from it, and give the fixture ``open_world``: an async callable that opens an empty store.
