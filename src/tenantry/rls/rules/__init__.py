@@ -2,10 +2,20 @@
 
 from tenantry.kernel.errors import InvalidValue, InvariantBroken, nearest
 from tenantry.rls.rule import Rule
-from tenantry.rls.rules import covert, doors, enforcement, operations, performance, policy_text
+from tenantry.rls.rules import (
+    covert,
+    doors,
+    enforcement,
+    operations,
+    performance,
+    policy_lookups,
+    policy_settings,
+    policy_text,
+)
 
 _FAMILIES = (
-    enforcement.RULES, policy_text.RULES, doors.RULES, covert.RULES, performance.RULES, operations.RULES,
+    enforcement.RULES, policy_text.RULES, policy_settings.RULES, policy_lookups.RULES, doors.RULES,
+    covert.RULES, performance.RULES, operations.RULES,
 )  # fmt: skip
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.all)

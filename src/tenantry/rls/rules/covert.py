@@ -1,6 +1,262 @@
 """Covert channels: what is learnt of rows that are never shown."""
 
-from tenantry.rls.model import Family
+from collections.abc import Iterator
+
+from tenantry.rls.facts import Constraint, Index, Relation
+from tenantry.rls.model import Family, Found, Severity
+from tenantry.rls.names import quoted
+from tenantry.rls.roles import Role
 from tenantry.rls.rule import Rules
+from tenantry.rls.scene import Scene
 
 RULES = Rules(Family.COVERT)
+
+_UNGUESSABLE = ("uuid",)
+"""Types of keys that nobody can try out."""
+
+
+def _is_blind(scene: Scene, table: Relation) -> bool:
+    return table.rls_enabled and bool(scene.tenant_column(table.oid))
+
+
+def _without_tenant(scene: Scene, unique: bool) -> Iterator[tuple[Relation, Index]]:
+    """Unique, or exclusion, indexes of tenant tables over all tenants, whose key a caller can choose."""
+    for table in scene.tenant_tables:
+        if not _is_blind(scene, table):
+            continue
+        tenant = scene.tenant_column(table.oid)
+        for index in scene.indexes_of.get(table.oid, ()):
+            if not index.valid or (index.unique if unique else index.exclusion) is False:
+                continue
+            names = [key.column for key in index.keys]
+            by_text = any(key.column is None and _names(key.expression, tenant) for key in index.keys)
+            if tenant not in names and not by_text and not _only_one_tenant(index, tenant):
+                yield table, index
+
+
+def _names(expression: str, column: str) -> bool:
+    return quoted(column) in expression
+
+
+def _only_one_tenant(index: Index, tenant: str) -> bool:
+    """Whether its predicate picks rows by the tenant: then it is not over all of them."""
+    return bool(index.predicate) and _names(index.predicate, tenant)
+
+
+def _chosen(table: Relation, index: Index) -> bool:
+    """Whether some caller can try values out: not where every key is made by the server, or cannot be
+    guessed."""
+    for key in index.keys:
+        column = table.column(key.column) if key.column else None
+        if column is None:
+            return True
+        made = column.identity == "always" or bool(column.generated)
+        if not made and column.type not in _UNGUESSABLE:
+            return True
+    return False
+
+
+def _able(scene: Scene, table: Relation, *privileges: str) -> Role | None:
+    """A role of the application that holds all of ``privileges`` on the table."""
+    for role in scene.users(table, "INSERT"):
+        if all(role in scene.users(table, each) for each in privileges):  # type: ignore[arg-type]
+            return role
+    return None
+
+
+def _updates(scene: Scene, table: Relation, role: Role) -> bool:
+    """Whether ON CONFLICT DO UPDATE is open to it: the privilege, and a policy that lets something pass."""
+    if role not in scene.users(table, "UPDATE"):
+        return False
+    return any(
+        each.permissive and each.command in {"ALL", "UPDATE"} and scene.applies(each, role.name)
+        for each in scene.policies_of.get(table.oid, ())
+    )
+
+
+def _wider(table: Relation, index: Index, tenant: str) -> str:
+    keys = ", ".join([quoted(tenant), *(key.expression or quoted(key.column or "") for key in index.keys)])
+    return f"CREATE UNIQUE INDEX CONCURRENTLY ON {table.title} ({keys});\n-- then drop {quoted(index.name)}"
+
+
+@RULES.rule(
+    "unique-across-tenants",
+    Severity.MEDIUM,
+    summary="A unique key over all tenants.",
+    mechanism="Uniqueness is checked past the policies: an INSERT that fails with `duplicate key` tells that "
+    "some tenant has that value. It also lets one tenant take a value away from all others.",
+    fix="Lead the key with the tenant column; or use keys that cannot be guessed (uuid) or chosen (GENERATED "
+    "ALWAYS AS IDENTITY).",
+)
+def unique_across_tenants(scene: Scene) -> Iterator[Found]:
+    for table, index in _without_tenant(scene, unique=True):
+        role = _able(scene, table)
+        if role is None or not _chosen(table, index) or _updates(scene, table, role):
+            continue
+        yield Found(
+            f"index {quoted(index.name)} on {table.title}",
+            f"{role.name} can try which values other tenants have in {quoted(index.name)}.",
+            _wider(table, index, scene.tenant_column(table.oid)),
+            table=table.oid,
+            role=role.name,
+        )
+
+
+@RULES.rule(
+    "on-conflict",
+    Severity.HIGH,
+    summary="A unique key over all tenants on a table that may be upserted.",
+    mechanism="INSERT … ON CONFLICT (key) DO UPDATE … WHERE is evaluated on the row that is in the way "
+    "before its policies are: a condition that fails with the value in its message (a cast) shows another "
+    "tenant's columns.",
+    fix="Lead the key with the tenant column.",
+)
+def on_conflict(scene: Scene) -> Iterator[Found]:
+    for table, index in _without_tenant(scene, unique=True):
+        role = _able(scene, table)
+        if role is None or not _chosen(table, index) or not _updates(scene, table, role):
+            continue
+        yield Found(
+            f"index {quoted(index.name)} on {table.title}",
+            f"{quoted(index.name)} is unique over all tenants and {role.name} may INSERT and UPDATE: ON "
+            "CONFLICT DO UPDATE … WHERE reads the other tenant's row.",
+            _wider(table, index, scene.tenant_column(table.oid)),
+            table=table.oid,
+            role=role.name,
+        )
+
+
+@RULES.rule(
+    "exclusion-across-tenants",
+    Severity.MEDIUM,
+    summary="An exclusion constraint over all tenants.",
+    mechanism="Exclusion is checked past the policies: an INSERT that conflicts tells what another tenant "
+    "has (a booked room, a range of time), and its message shows the other row's key.",
+    fix="Add `tenant_id WITH =` to the constraint.",
+)
+def exclusion_across_tenants(scene: Scene) -> Iterator[Found]:
+    for table, index in _without_tenant(scene, unique=False):
+        role = _able(scene, table)
+        if role is not None:
+            yield Found(
+                f"constraint {quoted(index.name)} on {table.title}",
+                f"{quoted(index.name)} excludes over all tenants: {role.name} learns of other tenants' rows.",
+                table=table.oid,
+                role=role.name,
+            )
+
+
+_ACTIONS = frozenset({"cascade", "set null", "set default"})
+
+
+def _across(scene: Scene) -> Iterator[tuple[Relation, Relation, Constraint]]:
+    """Foreign keys between tenant tables that do not tie the tenant of the one to that of the other."""
+    for table in scene.tenant_tables:
+        for key in scene.constraints_of.get(table.oid, ()):
+            parent = scene.facts.relations.get(key.references)
+            if key.kind != "foreign key" or parent is None or not scene.is_tenant_table(parent.oid):
+                continue
+            own, others = scene.tenant_column(table.oid), scene.tenant_column(parent.oid)
+            tied = (own, others) in zip(key.columns, key.referenced_columns, strict=True)
+            if own and others and not tied and not key.inherited and parent.rls_enabled:
+                yield table, parent, key
+
+
+@RULES.rule(
+    "foreign-key-oracle",
+    Severity.MEDIUM,
+    summary="A foreign key between tenant tables that leaves the tenant out.",
+    mechanism="Referential checks run past the policies: a row that refers to another tenant's id is "
+    "accepted, one that refers to nothing is refused. So ids can be probed, and rows of two tenants be tied "
+    "together.",
+    fix="Make the key (tenant_id, id), referring to a unique (tenant_id, id).",
+)
+def foreign_key_oracle(scene: Scene) -> Iterator[Found]:
+    for table, parent, key in _across(scene):
+        if key.on_delete in _ACTIONS or key.on_update in _ACTIONS or not _refers(scene, table):
+            continue
+        yield _foreign(scene, (table, parent), key, "tells which ids other tenants have")
+
+
+@RULES.rule(
+    "foreign-key-cascade",
+    Severity.HIGH,
+    summary="A foreign key between tenant tables that acts across tenants.",
+    mechanism="What a foreign key does on DELETE or UPDATE runs past the policies: where a row may refer to "
+    "another tenant's, deleting that deletes or changes rows of a tenant who never asked.",
+    fix="Make the key (tenant_id, id), referring to a unique (tenant_id, id).",
+)
+def foreign_key_cascade(scene: Scene) -> Iterator[Found]:
+    for table, parent, key in _across(scene):
+        if key.on_delete in _ACTIONS or key.on_update in _ACTIONS:
+            action = key.on_delete if key.on_delete in _ACTIONS else key.on_update
+            yield _foreign(scene, (table, parent), key, f"acts across tenants ({action})")
+
+
+def _refers(scene: Scene, table: Relation) -> bool:
+    return bool(scene.users(table, "INSERT") or scene.users(table, "UPDATE"))
+
+
+def _foreign(scene: Scene, tables: tuple[Relation, Relation], key: Constraint, said: str) -> Found:
+    table, parent = tables
+    own, others = quoted(scene.tenant_column(table.oid)), quoted(scene.tenant_column(parent.oid))
+    columns = ", ".join([own, *map(quoted, key.columns)])
+    referred = ", ".join([others, *map(quoted, key.referenced_columns)])
+    users = scene.users(table, "INSERT") or scene.users(table, "UPDATE")
+    return Found(
+        f"constraint {quoted(key.name)} on {table.title}",
+        f"{quoted(key.name)} of {table.title} refers to {parent.title} without its tenant: it {said}.",
+        f"ALTER TABLE {table.title} DROP CONSTRAINT {quoted(key.name)},\n"
+        f"    ADD FOREIGN KEY ({columns}) REFERENCES {parent.title} ({referred});",
+        table=parent.oid,
+        role=users[0].name if users else "",
+    )
+
+
+@RULES.rule(
+    "leakproof-function",
+    Severity.HIGH,
+    summary="A function that is declared LEAKPROOF.",
+    mechanism="A LEAKPROOF function may be run on rows before their policies: one that raises an error, "
+    "logs or writes what it is given shows every tenant's values.",
+    fix="Take LEAKPROOF away, unless it can be shown that nothing of its arguments comes out.",
+)
+def leakproof_function(scene: Scene) -> Iterator[Found]:
+    for function in scene.functions():
+        if function.leakproof and function.language not in {"internal", "c"}:
+            users = scene.users(function, "EXECUTE")
+            if users:
+                yield Found(
+                    f"function {function.title}",
+                    f"{function.title} is LEAKPROOF: {users[0].name} can have it run on rows before their "
+                    "policies.",
+                    f"ALTER FUNCTION {function.title} NOT LEAKPROOF;",
+                    role=users[0].name,
+                )
+
+
+@RULES.rule(
+    "sequence-readable",
+    Severity.LOW,
+    summary="A sequence of a tenant table that the application may read or set.",
+    mechanism="One sequence counts for all tenants: SELECT last_value tells how much all of them do "
+    "together, and UPDATE (setval) lets one tenant make the inserts of all others fail.",
+    fix="Grant USAGE alone, or use GENERATED ALWAYS AS IDENTITY, which needs no grant.",
+)
+def sequence_readable(scene: Scene) -> Iterator[Found]:
+    for sequence in scene.relations("sequence"):
+        if sequence.owned_by is None or not scene.is_tenant_table(sequence.owned_by[0]):
+            continue
+        sets, reads = scene.users(sequence, "UPDATE"), scene.users(sequence, "SELECT")
+        if sets or reads:
+            role = (sets or reads)[0].name
+            does = "set" if sets else "read"
+            yield Found(
+                f"sequence {sequence.title}",
+                f"{role} may {does} {sequence.title}, which counts for all tenants.",
+                f"REVOKE ALL ON SEQUENCE {sequence.title} FROM {quoted(role)};\n"
+                f"GRANT USAGE ON SEQUENCE {sequence.title} TO {quoted(role)};",
+                table=sequence.owned_by[0],
+                role=role,
+                severity=Severity.MEDIUM if sets else None,
+            )

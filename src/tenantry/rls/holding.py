@@ -1,0 +1,288 @@
+"""Whether a policy's expression holds each row to the session's tenant: by alternatives, each judged once.
+
+An expression is written as alternatives (its disjunctive normal form), of which any lets a row pass. Each
+alternative is a conjunction, and the strongest of its parts says how it holds the row. So a fault is named
+once, by what is wrong with it, and what cannot be understood is never called safe.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import product
+
+from tenantry.rls.expression import (
+    OWN,
+    BoolTest,
+    Call,
+    Case,
+    Coalesce,
+    Column,
+    Constant,
+    Distinct,
+    Expression,
+    Logic,
+    NullTest,
+    Operation,
+    Session,
+    Subselect,
+    walk,
+)
+from tenantry.rls.facts import Policy
+from tenantry.rls.meaning import Reading, is_false, is_true, reading, readings, uncast
+from tenantry.rls.scene import Scene
+
+_MOST = 64
+"""Alternatives beyond which an expression is opaque."""
+
+_PATTERNS = frozenset({"~~", "~~*", "!~~", "!~~*", "~", "~*", "!~", "!~*", "^@", "%"})
+"""Operators that match text by a pattern or by likeness."""
+
+
+class Hold(Enum):
+    """How an alternative holds rows to a tenant, the first that fits."""
+
+    SETTING = auto()  # tenant column = a session setting, and nothing else
+    SESSION = auto()  # = something of the session that is no setting: a helper, current_user, an array
+    LOOKUP = auto()  # by a subselect that is tied to the row's tenant
+    OPAQUE = auto()  # a function is given the tenant column
+    LITERAL = auto()  # = a constant: the same tenant for everybody
+    NULL_SAFE = auto()  # IS NOT DISTINCT FROM
+    NORMALISED = auto()  # by a pattern, or by something made of the column
+    INVERTED = auto()  # <> : everybody but the tenant
+    NULL_OPEN = auto()  # not at all, where no tenant is bound or a row has none
+    FLAG = auto()  # not at all, where a setting that the session may set says so
+    OPEN = auto()  # not at all
+    TRUE = auto()  # every row passes
+
+
+HELD = frozenset({Hold.SETTING, Hold.SESSION, Hold.LOOKUP, Hold.OPAQUE})
+"""Those that hold rows to the session's tenant, if what they go by does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """``parts``: what must hold together. ``by``: the part that ``hold`` speaks of, where there is one."""
+
+    parts: tuple[Expression, ...]
+    hold: Hold
+    by: Expression | None = None
+
+
+def alternatives(expression: Expression) -> tuple[tuple[Expression, ...], ...]:
+    """The expression as an OR of ANDs; itself where that would be too many. Exact but for CASE, whose arms
+    are taken without what the arms before them exclude."""
+    found = tuple(_alternatives(expression, negated=False))
+    return found if len(found) <= _MOST else ((expression,),)
+
+
+def _alternatives(expression: Expression, *, negated: bool) -> Iterator[tuple[Expression, ...]]:
+    match expression:
+        case Logic(kind="not", args=(inner,)):
+            yield from _alternatives(inner, negated=not negated)
+        case Logic(kind=kind, args=args) if (kind == "or") is not negated:
+            for each in args:
+                yield from _alternatives(each, negated=negated)
+        case Logic(args=args):
+            below = [tuple(_alternatives(each, negated=negated)) for each in args]
+            yield from _joined(below)
+        case BoolTest(args=(inner,), test=0) if not negated:
+            yield from _alternatives(inner, negated=False)
+        case Case(args=args) if not negated:
+            yield from _arms(args)
+        case _:
+            yield (Logic((expression,), kind="not") if negated else expression,)
+
+
+def _joined(below: list[tuple[tuple[Expression, ...], ...]]) -> Iterator[tuple[Expression, ...]]:
+    size = 1
+    for each in below:
+        size *= len(each)
+    if size > _MOST:
+        yield tuple(part for each in below if len(each) == 1 for part in each[0])
+        return
+    for parts in product(*below):
+        yield tuple(part for each in parts for part in each)
+
+
+def _arms(args: tuple[Expression, ...]) -> Iterator[tuple[Expression, ...]]:
+    *arms, default = args
+    for condition, result in zip(arms[::2], arms[1::2], strict=True):
+        yield from _alternatives(Logic((condition, result), kind="and"), negated=False)
+    yield from _alternatives(default, negated=False)
+
+
+class Judge:
+    """Judges what the policies of one table say. Cheap to make; for one thread."""
+
+    def __init__(self, scene: Scene, table: int) -> None:
+        self._scene, self._column = scene, scene.tenant_number(table)
+
+    def holds(self, expression: Expression | None) -> tuple[Alternative, ...]:
+        """The alternatives that can let a row pass; none where nothing can."""
+        if expression is None or is_false(expression):
+            return ()
+        if is_true(expression):
+            return (Alternative((expression,), Hold.TRUE),)
+        found = (parts for parts in alternatives(expression) if not any(map(is_false, parts)))
+        return tuple(self._judged(parts) for parts in found)
+
+    def is_held(self, expression: Expression | None) -> bool:
+        """Whether every alternative is held to the session's tenant."""
+        return all(each.hold in HELD for each in self.holds(expression))
+
+    def _judged(self, parts: tuple[Expression, ...]) -> Alternative:
+        if all(map(is_true, parts)):
+            return Alternative(parts, Hold.TRUE)
+        judged = [(hold, each) for each in parts for hold in [self._hold(each)] if hold is not None]
+        if not judged:
+            return Alternative(parts, Hold.OPEN)
+        hold, by = min(judged, key=lambda each: each[0].value)
+        return Alternative(parts, hold, by)
+
+    def _hold(self, part: Expression) -> Hold | None:
+        match part:
+            case Operation() if self._mentions(part):
+                return self._compared(part)
+            case Logic(kind="not", args=(Distinct() as inner,)) if self._mentions(inner):
+                return Hold.NULL_SAFE if self._of_session(inner) else None
+            case Distinct() if self._mentions(part):
+                return Hold.INVERTED
+            case Subselect():
+                return Hold.LOOKUP if self._ties(part) else None
+            case Call(args=args) if any(self._is_column(uncast(each)) for each in args):
+                return Hold.OPAQUE
+        return self._unheld(part)
+
+    def _compared(self, part: Operation) -> Hold | None:
+        name = self._operator(part)
+        if name in _PATTERNS:
+            return Hold.NORMALISED
+        if name == "<>":
+            return Hold.INVERTED
+        if name != "=":
+            return None
+        if part.quantified == "any":
+            return Hold.SESSION if self._is_column(uncast(part.args[0])) else None
+        for side, other in (part.args[:2], part.args[1::-1]):
+            if self._mentions(side):
+                return self._equal(side, other)
+        return None
+
+    def _equal(self, side: Expression, other: Expression) -> Hold | None:
+        if self._mentions_row(other):
+            return None  # held to another column of the same row: no hold at all
+        if not self._is_column(uncast(side)):
+            return Hold.NULL_OPEN if isinstance(uncast(side), Coalesce) else Hold.NORMALISED
+        if reading(other) is not None:
+            return Hold.SETTING
+        if isinstance(uncast(other), Constant):
+            return Hold.LITERAL
+        return Hold.SESSION if self._of_session(other) else None
+
+    def _unheld(self, part: Expression) -> Hold | None:
+        match part:
+            case NullTest(args=(inner,), is_null=True) if reading(inner) or self._is_column(uncast(inner)):
+                return Hold.NULL_OPEN
+            case BoolTest(args=(inner,), test=3) if self._mentions(inner):
+                return Hold.NULL_OPEN
+            case Operation(args=(one, other)) if not self._mentions_row(part):
+                return self._flag(one, other)
+        return Hold.FLAG if reading(uncast(part)) else None
+
+    def _flag(self, one: Expression, other: Expression) -> Hold | None:
+        for side, value in ((one, uncast(other)), (other, uncast(one))):
+            said = reading(side)
+            if said is not None and isinstance(value, Constant):
+                default = uncast(said.default) if said.default is not None else None
+                unset = value.value == "" or (isinstance(default, Constant) and default == value)
+                return Hold.NULL_OPEN if unset else Hold.FLAG
+        return None
+
+    def _ties(self, part: Subselect) -> bool:
+        """Whether the row's tenant is compared to what the subselect finds, or inside it."""
+        if part.test is not None and self._mentions(part.test):
+            return True
+        return any(
+            isinstance(each, Operation) and self._operator(each) == "=" and self._mentions(each)
+            for each in walk(part.query)
+        )
+
+    def _operator(self, part: Operation) -> str:
+        known = self._scene.facts.operators.get(part.operator)
+        return known.name if known else ""
+
+    def _is_column(self, expression: Expression) -> bool:
+        return (
+            isinstance(expression, Column)
+            and expression.relation == OWN
+            and expression.number in {self._column, 0}
+            and self._column > 0
+        )
+
+    def _mentions(self, expression: Expression) -> bool:
+        return any(self._is_column(each) for each in walk(expression))
+
+    @staticmethod
+    def _mentions_row(expression: Expression) -> bool:
+        return any(isinstance(each, Column) and each.relation == OWN for each in walk(expression))
+
+    def _of_session(self, expression: Expression) -> bool:
+        """Whether it can differ from session to session."""
+        return any(
+            isinstance(each, (Session, Subselect)) or (isinstance(each, Call) and self._is_helper(each))
+            for each in walk(expression)
+        ) or any(True for _ in readings(expression))
+
+    def _is_helper(self, call: Call) -> bool:
+        return call.function in self._scene.facts.functions
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one policy lets pass on one side: ``reads`` (USING) or writes (WITH CHECK)."""
+
+    policy: Policy
+    reads: bool
+    alternatives: tuple[Alternative, ...]
+
+    @property
+    def clause(self) -> str:
+        return "USING" if self.reads else "WITH CHECK"
+
+
+def sides(scene: Scene, table: int) -> Iterator[Side]:
+    """What each permissive policy of the application lets pass on ``table``, where no restrictive policy
+    holds it to the tenant: one side for reading, one for writing where that says something else."""
+    judge = Judge(scene, table)
+    policies = scene.policies_of.get(table, ())
+    for policy in policies:
+        if not policy.permissive or not scene.for_application(policy):
+            continue
+        if policy.command != "INSERT" and not _narrowed(scene, judge, policies, policy, reads=True):
+            yield Side(policy, True, judge.holds(scene.using(policy)))
+        own_check = policy.check_tree is not None and policy.check_tree != policy.using_tree
+        if own_check and not _narrowed(scene, judge, policies, policy, reads=False):
+            yield Side(policy, False, judge.holds(scene.check(policy)))
+
+
+def _narrowed(
+    scene: Scene, judge: Judge, policies: tuple[Policy, ...], policy: Policy, *, reads: bool
+) -> bool:
+    """Whether a restrictive policy, for all that ``policy`` is for, holds the same rows to the tenant."""
+    for each in policies:
+        covers = each.command in {"ALL", policy.command}
+        everyone = "public" in each.roles or set(policy.roles) <= set(each.roles)
+        if each.permissive or not covers or not everyone:
+            continue
+        expression = scene.using(each) if reads else scene.check(each)
+        found = judge.holds(expression)
+        if expression is not None and all(one.hold in HELD for one in found):
+            return True
+    return False
+
+
+def setting_of(alternative: Alternative) -> Reading | None:
+    """The setting that an alternative held by SETTING goes by."""
+    if alternative.hold is not Hold.SETTING or not isinstance(alternative.by, Operation):
+        return None
+    return next((found for each in alternative.by.args[:2] if (found := reading(each))), None)

@@ -1,0 +1,215 @@
+"""Policy text: how policies read the session's tenant, and what they find where nobody bound one."""
+
+from collections import Counter
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+from tenantry.rls.expression import Constant, Expression, walk
+from tenantry.rls.facts import Policy
+from tenantry.rls.holding import Judge, setting_of
+from tenantry.rls.meaning import Reading, readings, uncast
+from tenantry.rls.model import Family, Found, Severity
+from tenantry.rls.names import quoted
+from tenantry.rls.rule import Rules
+from tenantry.rls.rules.wording import mended, setting_name, subject, table_of
+from tenantry.rls.scene import Scene
+
+RULES = Rules(Family.POLICY_TEXT)
+
+
+def _policies(scene: Scene) -> Iterator[Policy]:
+    """Those of tenant tables that the application passes through, by table and name."""
+    for table in scene.tenant_tables:
+        for policy in scene.policies_of.get(table.oid, ()):
+            if table.rls_enabled and scene.for_application(policy):
+                yield policy
+
+
+def _clauses(scene: Scene, policy: Policy) -> Iterator[Expression]:
+    """USING, and WITH CHECK where it says something else."""
+    using, check = scene.using(policy), scene.check(policy)
+    if using is not None:
+        yield using
+    if check is not None and check != using:
+        yield check
+
+
+def _held_by(scene: Scene) -> Iterator[tuple[Policy, Reading]]:
+    """Each policy with the settings that its tenant column is compared to."""
+    for policy in _policies(scene):
+        judge = Judge(scene, policy.relation)
+        found = {
+            said
+            for clause in _clauses(scene, policy)
+            for each in judge.holds(clause)
+            if (said := setting_of(each)) is not None
+        }
+        yield from ((policy, each) for each in sorted(found, key=repr))
+
+
+def _names(scene: Scene, policy: Policy) -> set[str]:
+    found = (each.name for clause in _clauses(scene, policy) for each in readings(clause))
+    return {each for each in found if each is not None}
+
+
+def _report(scene: Scene, policy: Policy, message: str, severity: Severity | None = None) -> Found:
+    table = table_of(scene, policy)
+    return Found(
+        subject(scene, policy),
+        message.format(policy=policy.name, table=table.title),
+        mended(scene, policy),
+        table=policy.relation,
+        severity=severity,
+    )
+
+
+def _each_once(found: Iterator[Found]) -> Iterator[Found]:
+    yield from {each.subject: each for each in found}.values()
+
+
+@RULES.rule(
+    "policy-default-tenant",
+    Severity.CRITICAL,
+    summary="A policy that falls back to a tenant when none is bound.",
+    mechanism="COALESCE(setting, 1) makes whoever forgets to bind a tenant act as tenant 1, silently.",
+    fix="Take the default away: no tenant, no rows.",
+)
+def policy_default_tenant(scene: Scene) -> Iterator[Found]:
+    def found() -> Iterator[Found]:
+        for policy, said in _held_by(scene):
+            default = uncast(said.default) if said.default is not None else None
+            if default is not None and not (isinstance(default, Constant) and default.value is None):
+                yield _report(scene, policy, "{policy} on {table} falls back to a tenant when none is bound.")
+
+    yield from _each_once(found())
+
+
+@RULES.rule(
+    "policy-missing-nullif",
+    Severity.MEDIUM,
+    summary="A policy that takes the empty setting for a tenant.",
+    mechanism="After a transaction with SET LOCAL the setting reads as '' for the rest of the session, not "
+    "as NULL. Cast to a number or uuid, '' is an error in the next request on a pooled connection; compared "
+    "as text, it is a tenant of that name.",
+    fix="Wrap it: NULLIF(current_setting(…, true), '').",
+)
+def policy_missing_nullif(scene: Scene) -> Iterator[Found]:
+    def found() -> Iterator[Found]:
+        for policy, said in _held_by(scene):
+            if said.nullif or said.default is not None:
+                continue
+            column = table_of(scene, policy).column(scene.tenant_column(policy.relation))
+            is_text = column is not None and column.type.startswith(("text", "character", "citext"))
+            does = "matches rows of a tenant ''" if is_text else "fails on an empty setting"
+            severity = Severity.LOW if is_text else None
+            yield _report(scene, policy, f"{{policy}} on {{table}} {does}.", severity)
+
+    yield from _each_once(found())
+
+
+@RULES.rule(
+    "policy-missing-ok",
+    Severity.LOW,
+    summary="A policy that fails, instead of showing nothing, where the setting was never made.",
+    mechanism="current_setting(name) without its second argument raises an error in a session that has not "
+    "set it: nothing leaks, but every forgotten bind is an outage, and tools that only look get errors.",
+    fix="Read it with current_setting(name, true).",
+)
+def policy_missing_ok(scene: Scene) -> Iterator[Found]:
+    def found() -> Iterator[Found]:
+        for policy, said in _held_by(scene):
+            if not said.missing_ok:
+                yield _report(scene, policy, "{policy} on {table} fails where the setting was never made.")
+
+    yield from _each_once(found())
+
+
+@RULES.rule(
+    "policy-setting-unqualified",
+    Severity.MEDIUM,
+    summary="A policy that reads a setting without a prefix.",
+    mechanism="Settings of one's own have two parts (app.tenant_id). A name of one part is the server's: it "
+    "cannot be set for a tenant, so the policy shows nothing or fails, or compares to something unrelated.",
+    fix="Give the setting a prefix, in the policy and where it is bound.",
+)
+def policy_setting_unqualified(scene: Scene) -> Iterator[Found]:
+    def found() -> Iterator[Found]:
+        for policy, said in _held_by(scene):
+            if said.name is not None and "." not in said.name:
+                yield _report(scene, policy, "{policy} on {table} reads a setting that is none of yours.")
+
+    yield from _each_once(found())
+
+
+@RULES.rule(
+    "policy-setting-typo",
+    Severity.MEDIUM,
+    summary="A policy that reads another setting than the rest, of nearly the same name.",
+    mechanism="Nobody ever sets the misspelt name, so the policy lets nothing pass; and whoever sets it by "
+    "hand is held by nothing else.",
+    fix="Read the setting that the application binds.",
+)
+def policy_setting_typo(scene: Scene) -> Iterator[Found]:
+    said = {policy.oid: _names(scene, policy) for policy in _policies(scene)}
+    times = Counter(name for names in said.values() for name in names)
+    expected = scene.scope.setting or (times.most_common(1)[0][0] if times else "")
+    for policy in _policies(scene):
+        for name in sorted(said[policy.oid]):
+            rare = times[name] * 2 <= times[expected] or bool(scene.scope.setting)
+            if name != expected and rare and _alike(name, expected):
+                message = f"{{policy}} on {{table}} reads {name}, where others read {expected}."
+                yield _report(scene, policy, message)
+
+
+def _alike(one: str, other: str) -> bool:
+    """A letter or two apart."""
+    return SequenceMatcher(None, one, other).ratio() >= 0.9
+
+
+@RULES.rule(
+    "role-default-tenant",
+    Severity.HIGH,
+    summary="A tenant that every session of a role, or of the database, starts with.",
+    mechanism="ALTER ROLE … SET or ALTER DATABASE … SET gives the setting a value before anybody binds a "
+    "tenant: whoever forgets to, acts as that tenant. RESET and DISCARD go back to it too.",
+    fix="Reset it. Bind the tenant in each transaction.",
+)
+def role_default_tenant(scene: Scene) -> Iterator[Found]:
+    read = {name.lower() for policy in _policies(scene) for name in _names(scene, policy)}
+    read.add(setting_name(scene, 0).lower())
+    reachable = {name for role in scene.application for name in scene.reach.acts_as(role.name)}
+    for each in scene.facts.settings:
+        if each.name.lower() not in read or not each.value:
+            continue
+        if each.role is not None and each.role not in reachable:
+            continue
+        whose = f"ROLE {quoted(each.role)}" if each.role is not None else "ROLE ALL"
+        where = f" IN DATABASE {quoted(scene.facts.server.database)}" if each.here else ""
+        if each.role is None and each.here:
+            whose, where = f"DATABASE {quoted(scene.facts.server.database)}", ""
+        yield Found(
+            f"{each.name} of {whose}{where}",
+            f"Sessions start with {each.name} set: one that forgets to bind a tenant acts as that one.",
+            f"ALTER {whose}{where} RESET {each.name};",
+            role=each.role or "",
+        )
+
+
+@RULES.rule(
+    "policy-editable-claim",
+    Severity.HIGH,
+    summary="A policy that goes by a claim that users edit themselves.",
+    mechanism="`user_metadata` of a token is written by its user: a policy that takes the tenant from there "
+    "lets everybody choose one.",
+    fix="Keep the tenant in `app_metadata`, or in a table that users cannot write.",
+)
+def policy_editable_claim(scene: Scene) -> Iterator[Found]:
+    for policy in _policies(scene):
+        constants = {
+            each.value
+            for clause in _clauses(scene, policy)
+            for each in walk(clause)
+            if isinstance(each, Constant)
+        }
+        if constants & {"user_metadata", "raw_user_meta_data"}:
+            yield _report(scene, policy, "{policy} on {table} goes by a claim that users edit themselves.")

@@ -1,0 +1,12 @@
+-- Works until the first transaction that used SET LOCAL.
+-- @common
+CREATE TABLE orders (tenant_id int NOT NULL, id int NOT NULL, note text, PRIMARY KEY (tenant_id, id));
+ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
+ALTER TABLE orders FORCE ROW LEVEL SECURITY;
+GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO shop_app;
+-- @broken
+CREATE POLICY tenant ON orders 
+    USING (tenant_id = current_setting('app.tenant_id', true)::int);
+-- @right
+CREATE POLICY tenant ON orders 
+    USING (tenant_id = (SELECT NULLIF(current_setting('app.tenant_id', true), '')::int));

@@ -1,0 +1,13 @@
+-- The same in a CASE; the twin denies there.
+-- @common
+CREATE TABLE orders (tenant_id int NOT NULL, id int NOT NULL, note text, PRIMARY KEY (tenant_id, id));
+ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
+ALTER TABLE orders FORCE ROW LEVEL SECURITY;
+GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO shop_app;
+-- @broken
+CREATE POLICY tenant ON orders 
+    USING (CASE WHEN current_setting('app.tenant_id', true) IS NULL THEN true ELSE tenant_id = NULLIF(current_setting('app.tenant_id', true), '')::int END)
+    WITH CHECK (tenant_id = NULLIF(current_setting('app.tenant_id', true), '')::int);
+-- @right
+CREATE POLICY tenant ON orders 
+    USING (CASE WHEN current_setting('app.tenant_id', true) IS NULL THEN false ELSE tenant_id = NULLIF(current_setting('app.tenant_id', true), '')::int END);
