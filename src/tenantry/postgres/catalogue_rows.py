@@ -61,6 +61,7 @@ def relation(row: _Row, columns: tuple[Column, ...]) -> Relation:
         options=_options(row["options"]),
         reads=tuple(row["reads"]),
         definition=row["definition"],
+        tree=row["tree"],
         server=row["server"],
         owned_by=owned,
         extension=row["extension"],

@@ -14,11 +14,13 @@ from tenantry.rls.scope import found as scope_found
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an audit says. ``findings``: the worst first. ``accepted``: those of the baseline; ``stale``: keys
+    """What an audit says. ``findings``: the worst first; none is clean. ``excused``: what service roles do
+    with a declared reason. ``accepted``: those of the baseline; ``stale``: keys
     of the baseline that nothing was found for, which should leave it."""
 
     scope: Scope
     findings: tuple[Finding, ...]
+    excused: tuple[Finding, ...] = ()
     accepted: tuple[Finding, ...] = ()
     stale: tuple[str, ...] = ()
     rules: int = len(RULES)
@@ -45,12 +47,13 @@ def audit(
     """
     scene = Scene(facts, scope_found(declared, facts))
     everything = sorted(findings(scene, rules), key=_order)
-    known = frozenset(baseline)
-    seen = {each.key for each in everything}
+    known, seen = frozenset(baseline), {each.key for each in everything}
+    faults = [each for each in everything if not each.excuse]
     return Report(
         scope=scene.scope,
-        findings=tuple(each for each in everything if each.key not in known),
-        accepted=tuple(each for each in everything if each.key in known),
+        findings=tuple(each for each in faults if each.key not in known),
+        excused=tuple(each for each in everything if each.excuse),
+        accepted=tuple(each for each in faults if each.key in known),
         stale=tuple(sorted(known - seen)),
         rules=len(rules),
     )

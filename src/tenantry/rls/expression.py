@@ -115,12 +115,14 @@ class Session(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Query(Expression):
-    """Of a subselect: ``relations`` it reads directly (OIDs); ``args`` are its condition, if any, its targets
-    and the queries in its FROM or WITH."""
+    """Of a subselect or a view: ``relations`` it reads directly (OIDs); ``args`` are its condition, if any,
+    its targets and the queries in its FROM or WITH. ``plain``: one relation and nothing that gathers rows, so
+    that a view of it can be written to."""
 
     relations: tuple[int, ...] = ()
     condition: Expression | None = None
     targets: tuple[Expression, ...] = ()
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,16 @@ def read(tree: str) -> Expression:
         return _translated(node, (_OWN_TABLE,))
     except RecursionError:
         return Other(name="too deeply nested")
+
+
+@lru_cache(maxsize=4096)
+def read_query(tree: str) -> Query:
+    """The query of a view's rule. Cached; what is nested too deeply reads nothing."""
+    node = parse(tree)
+    try:
+        return _query(node[0], ()) if isinstance(node, list) and node else Query()
+    except RecursionError:
+        return Query()
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -289,7 +301,8 @@ def _subselect(node: Node, tables: _Tables) -> Expression:
 
 def _query(node: Node, tables: _Tables) -> Query:
     entries = node.get("rtable") or []
-    inner = (*tables, tuple(_relation(each) for each in entries))
+    own: tuple[int, ...] = tuple(_relation(each) for each in entries)
+    inner: _Tables = (*tables, own)
     jointree = node.get("jointree") or {}
     condition = _condition(jointree, inner)
     targets = tuple(_translated(each["expr"], inner) for each in node.get("targetList") or ())
@@ -297,8 +310,20 @@ def _query(node: Node, tables: _Tables) -> Query:
     nested += [_query(each["ctequery"], inner) for each in node.get("cteList") or ()]
     calls = [_translated(each["functions"], inner) for each in entries if each.get("functions")]
     args = (*((condition,) if condition else ()), *targets, *nested, *calls)
-    relations = tuple(each for each in inner[-1] if each > 0)
-    return Query(args, relations=relations, condition=condition, targets=targets)
+    relations = tuple(each for each in own if each > 0)
+    return Query(args, relations=relations, condition=condition, targets=targets, plain=_is_plain(node))
+
+
+_GATHERING = ("groupClause", "groupingSets", "havingQual", "distinctClause", "limitCount", "limitOffset",
+              "setOperations", "cteList")  # fmt: skip
+
+
+def _is_plain(node: Node) -> bool:
+    jointree = node.get("jointree")
+    sources: list[Node] = (jointree.get("fromlist") or []) if isinstance(jointree, dict) else []
+    gathers = node.get("hasAggs") == "true" or node.get("hasWindowFuncs") == "true"
+    single = len(sources) == 1 and sources[0][""] == "RANGETBLREF"
+    return single and not gathers and not any(node.get(each) is not None for each in _GATHERING)
 
 
 def _relation(entry: Node) -> int:
@@ -306,13 +331,14 @@ def _relation(entry: Node) -> int:
 
 
 def _condition(jointree: Any, tables: _Tables) -> Expression | None:
-    """WHERE and every ON below it: for an inner join they are one condition."""
+    """WHERE and the ON of every inner join, which are one condition; that of an outer join filters
+    nothing."""
     found, waiting = [], [jointree]
     while waiting:
         each = waiting.pop()
         if not isinstance(each, dict):
             continue
-        if each.get("quals") is not None:
+        if each.get("quals") is not None and each.get("jointype", "0") == "0":
             found.append(_translated(each["quals"], tables))
         waiting += [each.get("larg"), each.get("rarg"), *(each.get("fromlist") or ())]
     return None if not found else found[0] if len(found) == 1 else Logic(tuple(found), kind="and")

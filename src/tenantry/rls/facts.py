@@ -44,9 +44,9 @@ class Relation:
     """A table, view, materialized view, foreign table or sequence.
 
     ``parents``: what it inherits from or is a partition of. ``reads``: for views, the relations of its query.
-    ``definition``: for views, its query. ``server``: for foreign tables. ``owned_by``: for sequences, the
-    table and the column. ``extension``: the extension whose member it is, or "". ``rows``: the planner's
-    estimate,
+    ``definition``: for views, its query as SQL, and ``tree`` as the server keeps it. ``server``: for foreign
+    tables. ``owned_by``: for sequences, the table and the column. ``extension``: the extension whose member
+    it is, or "". ``rows``: the planner's estimate,
     -1 where never analysed.
     """
 
@@ -64,6 +64,7 @@ class Relation:
     options: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[int, ...] = ()
     definition: str = ""
+    tree: str = ""
     server: str = ""
     owned_by: tuple[int, str] | None = None
     extension: str = ""

@@ -160,22 +160,28 @@ def is_false(expression: Expression) -> bool:
     return False
 
 
-def bindings(expression: Expression, equalities: Iterable[int], column: int) -> tuple[Binding, ...]:
-    """The comparisons of own column ``column`` by which every row that passes is held, one an alternative of
-    an OR. Empty where some alternative holds it by none.
+def bindings(
+    expression: Expression, equalities: Iterable[int], column: int, relation: int = OWN
+) -> tuple[Binding, ...]:
+    """The comparisons of column ``column`` of ``relation`` by which every row that passes is held, one an
+    alternative of an OR. Empty where some alternative holds it by none.
 
     ``equalities``: OIDs of the operators that are ``=`` (:attr:`tenantry.rls.scene.Scene.equalities`).
     """
     found: list[Binding] = []
     for alternative in disjuncts(expression):
-        held = _held(alternative, frozenset(equalities), column)
+        held = _held(alternative, frozenset(equalities), (relation, column))
         if not held:
             return ()
         found += held
     return tuple(found)
 
 
-def _held(alternative: Expression, equalities: frozenset[int], column: int) -> tuple[Binding, ...]:
+_Place = tuple[int, int]
+"""A column: relation and number."""
+
+
+def _held(alternative: Expression, equalities: frozenset[int], column: _Place) -> tuple[Binding, ...]:
     parts = conjuncts(alternative)
     for part in parts:
         if isinstance(part, Operation) and part.operator in equalities and not part.quantified:
@@ -184,19 +190,19 @@ def _held(alternative: Expression, equalities: frozenset[int], column: int) -> t
                 return (direct,)
     for part in parts:
         if len(parts) > 1 and isinstance(part, Logic) and part.kind == "or":
-            below = bindings(part, equalities, column)
+            below = bindings(part, equalities, column[1], column[0])
             if below:
                 return below
     return ()
 
 
-def _binding(operation: Operation, column: int) -> Binding | None:
+def _binding(operation: Operation, column: _Place) -> Binding | None:
     for side, other in (operation.args[:2], operation.args[1::-1]):
         inner = uncast(side)
-        if isinstance(inner, Column) and inner.relation == OWN and inner.number == column:
-            if any(isinstance(each, Column) and each.relation == OWN for each in walk(other)):
+        if isinstance(inner, Column) and (inner.relation, inner.number) == column:
+            if columns(other, column[0]):
                 continue  # held to another column of the same row: no binding at all
-            return Binding(column, other, bare=_as_it_is(side), operation=operation)
+            return Binding(column[1], other, bare=_as_it_is(side), operation=operation)
     return None
 
 

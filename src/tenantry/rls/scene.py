@@ -17,7 +17,7 @@ from tenantry.rls.facts import (
     RewriteRule,
     Trigger,
 )
-from tenantry.rls.meaning import Binding, bindings
+from tenantry.rls.meaning import Binding, bindings, is_true
 from tenantry.rls.model import Scope
 from tenantry.rls.reach import Reach, granted
 from tenantry.rls.roles import PUBLIC, Grant, Privilege, Role
@@ -62,15 +62,27 @@ class Scene:
         superuser; not what it could do after SET ROLE (see :meth:`could`)."""
         if self._is_superuser(role):
             return True
-        return granted(thing.grants, self.reach.inherits(role), privilege) or self._reads_all(role, privilege)
+        held = self.reach.inherits(role)
+        return granted(_grants(thing), held, privilege) or self._reads_all(role, privilege)
 
     def could(self, role: str, thing: Owned, privilege: Privilege) -> bool:
         """The same with every role that it can SET ROLE to."""
         return any(self.can(each, thing, privilege) for each in self.reach.assumes(role))
 
     def users(self, thing: Owned, privilege: Privilege) -> tuple[Role, ...]:
-        """The application's roles that :meth:`could`."""
-        return tuple(each for each in self.application if self.could(each.name, thing, privilege))
+        """The application's roles that :meth:`could`, and may enter its schema, where it lies in one."""
+        able = (each for each in self.application if self.could(each.name, thing, privilege))
+        return tuple(each for each in able if self._enters(each.name, thing))
+
+    def _enters(self, role: str, thing: Owned) -> bool:
+        schema = self.facts.schemas.get(getattr(thing, "schema", ""))
+        return schema is None or self.could(role, schema, "USAGE")
+
+    def granted(self, role: str, thing: Owned, privilege: Privilege) -> bool:
+        """Whether it holds or could take on a grant that somebody made: what owners and superusers may do
+        anyway does not count."""
+        made = [each for each in _grants(thing) if each.grantee != thing.owner]
+        return granted(made, self.reach.acts_as(role), privilege) and self._enters(role, thing)
 
     def owns(self, role: str, thing: Owned) -> bool:
         """Whether it counts as the owner: is it, or inherits from it."""
@@ -87,6 +99,19 @@ class Scene:
         if not table.rls_enabled or (known is not None and (known.superuser or known.bypasses_rls)):
             return True
         return not table.rls_forced and table.owner in self.reach.inherits(role)
+
+    def sees_all(self, role: str, table: Relation) -> bool:
+        """Whether ``role`` as it is sees rows of every tenant: policies do not hold it, or one that is for it
+        lets every row pass."""
+        if self.skips_policies(role, table):
+            return True
+        shown = (each for each in self.policies_of.get(table.oid, ()) if each.permissive and each.using_tree)
+        return any(
+            each.command in {"ALL", "SELECT"}
+            and self.applies(each, role)
+            and is_true(read(each.using_tree or ""))
+            for each in shown
+        )
 
     def _is_superuser(self, role: str) -> bool:
         known = self.facts.roles.get(role)
@@ -118,6 +143,14 @@ class Scene:
         table, name = self.facts.relations.get(oid), self.tenant_column(oid)
         column = table.column(name) if table is not None and name else None
         return column.number if column else 0
+
+    @cached_property
+    def by_name(self) -> Mapping[str, tuple[Relation, ...]]:
+        """Relations by their name without schema."""
+        found: dict[str, list[Relation]] = defaultdict(list)
+        for each in self.facts.relations.values():
+            found[each.name].append(each)
+        return {name: tuple(each) for name, each in found.items()}
 
     def in_scope(self, schema: str) -> bool:
         return not self.scope.schemas or schema in self.scope.schemas
@@ -204,6 +237,13 @@ class Scene:
 
     def function(self, oid: int) -> Function | BuiltIn | None:
         return self.facts.functions.get(oid) or self.facts.builtin.get(oid)
+
+
+def _grants(thing: Owned) -> Iterable[Grant]:
+    """Those on the thing, and on single columns of it: one column is enough to be inside."""
+    columns = thing.columns if isinstance(thing, Relation) else ()
+    some = [grant for column in columns for grant in column.grants]
+    return (*thing.grants, *some) if some else thing.grants
 
 
 def _by_relation(things: Iterable[_T]) -> dict[int, tuple[_T, ...]]:

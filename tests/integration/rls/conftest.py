@@ -1,20 +1,23 @@
 """One connection of a superuser to one empty database, and what a script leaves in its catalogue."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
 import pytest
+import pytest_asyncio
 from rls_world import FactsAfter
 
 from tenantry.postgres.catalogue import read_facts_inside
 from tenantry.rls import Facts
+from tenantry.testing.row_policies import base
 
 
-@pytest.fixture
-async def admin(vacant_database_url: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
+@asynccontextmanager
+async def undone(url: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
     """A superuser's connection in a transaction that is rolled back, roles and all."""
-    connection = await asyncpg.connect(vacant_database_url)
+    connection = await asyncpg.connect(url)
     transaction = connection.transaction()
     await transaction.start()
     yield connection
@@ -22,13 +25,31 @@ async def admin(vacant_database_url: str) -> AsyncIterator["asyncpg.Connection[A
     await connection.close()
 
 
-@pytest.fixture
-def facts_after(admin: "asyncpg.Connection[Any]") -> FactsAfter:
-    """``await facts_after(script)``: the facts once ``script`` has run; all is undone with the test."""
-
+def facts_reader(connection: "asyncpg.Connection[Any]") -> FactsAfter:
     async def run(script: str) -> Facts:
-        await admin.execute(script)
-        await admin.execute("RESET ROLE")
-        return await read_facts_inside(admin)
+        savepoint = connection.transaction()
+        await savepoint.start()
+        try:
+            await connection.execute(script)
+            await connection.execute("RESET ROLE")
+            return await read_facts_inside(connection)
+        finally:
+            await savepoint.rollback()
 
     return run
+
+
+@pytest.fixture
+async def facts_after(vacant_database_url: str) -> AsyncIterator[FactsAfter]:
+    """``await facts_after(script)``: the facts once ``script`` has run in an empty database; then it is
+    undone."""
+    async with undone(vacant_database_url) as connection:
+        yield facts_reader(connection)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def facts_of_shop(vacant_database_url: str) -> AsyncIterator[FactsAfter]:
+    """The same over the shop of the mutation kit, made once for a file of tests: its tests share one loop."""
+    async with undone(vacant_database_url) as connection:
+        await connection.execute(base())
+        yield facts_reader(connection)

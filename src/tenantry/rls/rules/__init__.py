@@ -1,4 +1,5 @@
-"""Every rule of the audit, one module a family. ``RULES`` has them in the order of the documentation."""
+"""Every rule of the audit, one or two modules a family. ``RULES`` has them in the order of the
+documentation."""
 
 from tenantry.kernel.errors import InvalidValue, InvariantBroken, nearest
 from tenantry.rls.rule import Rule
@@ -11,11 +12,13 @@ from tenantry.rls.rules import (
     policy_lookups,
     policy_settings,
     policy_text,
+    roles,
+    side_doors,
 )
 
 _FAMILIES = (
-    enforcement.RULES, policy_text.RULES, policy_settings.RULES, policy_lookups.RULES, doors.RULES,
-    covert.RULES, performance.RULES, operations.RULES,
+    enforcement.RULES, roles.RULES, policy_text.RULES, policy_settings.RULES, policy_lookups.RULES,
+    doors.RULES, side_doors.RULES, covert.RULES, performance.RULES, operations.RULES,
 )  # fmt: skip
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.all)

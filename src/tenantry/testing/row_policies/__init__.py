@@ -14,7 +14,8 @@ which by itself is clean. Sections begin with a line ``-- @name``::
 
 A case runs in a transaction that is rolled back, so it may make roles, and may do nothing that refuses to be
 in a transaction. ``@also`` names further rules that cannot but be found with it; ``@server`` the oldest major
-version that it runs on.
+version that it runs on; ``@version`` what the server is to be taken for where it is broken, as it counts
+them.
 """
 
 import json
@@ -31,7 +32,7 @@ from tenantry.rls.model import Declared
 
 _PACKAGE = "tenantry.testing.row_policies"
 _SECTION = re.compile(r"^-- @(\w+) ?(.*)$", re.MULTILINE)
-_SECTIONS = ("declared", "also", "server", "common", "broken", "right")
+_SECTIONS = ("declared", "also", "server", "version", "common", "broken", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Case:
     declared: Declared = field(default_factory=Declared)
     also: frozenset[str] = frozenset()
     server: int = 0
+    version: int = 0
 
     @property
     def rule(self) -> str:
@@ -83,7 +85,7 @@ def parsed(name: str, family: str, text: str) -> Case:
         given[section] = line.strip() or body
     if "broken" not in given or "right" not in given:
         raise InvalidValue(f"{name}.sql", sorted(given), "both @broken and @right")
-    before = base() + given.get("common", "")
+    before = given.get("common", "")
     return Case(
         name,
         family,
@@ -93,6 +95,7 @@ def parsed(name: str, family: str, text: str) -> Case:
         declared=Declared(**_declared(given.get("declared", "{}"))),
         also=frozenset(given.get("also", "").split()),
         server=int(given.get("server", 0)),
+        version=int(given.get("version", 0)),
     )
 
 

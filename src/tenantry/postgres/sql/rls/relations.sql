@@ -3,7 +3,7 @@ WITH parents AS (
       FROM pg_inherits AS i
      GROUP BY i.inhrelid
 ), reads AS ( -- what the query of a view reads, as its rule depends upon it
-    SELECT w.ev_class AS oid, array_agg(DISTINCT d.refobjid::int8) AS reads
+    SELECT w.ev_class AS oid, array_agg(DISTINCT d.refobjid::int8) AS reads, min(w.ev_action::text) AS tree
       FROM pg_rewrite AS w
       JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
                          AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> w.ev_class
@@ -34,6 +34,7 @@ SELECT c.oid::int8 AS oid,
        c.reloptions AS options,
        coalesce(r.reads, '{}') AS reads,
        CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) ELSE '' END AS definition,
+       coalesce(r.tree, '') AS tree,
        coalesce(f.srvname::text, '') AS server,
        s.table_oid AS owner_table,
        s.column_name AS owner_column,

@@ -1,4 +1,4 @@
--- A tenant table on which row policies were never enabled, beside one that nobody but its owner may touch.
+-- A tenant table on which row security was never enabled; the twin's has it, beside one that only its owner may touch.
 -- @broken
 CREATE TABLE orders (tenant_id int NOT NULL, id int NOT NULL, PRIMARY KEY (tenant_id, id));
 GRANT SELECT ON orders TO shop_app;

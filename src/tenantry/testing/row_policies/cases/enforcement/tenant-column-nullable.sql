@@ -1,0 +1,13 @@
+-- Rows without a tenant can be made.
+-- @broken
+CREATE TABLE orders (tenant_id int, id int NOT NULL, UNIQUE (tenant_id, id));
+ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
+ALTER TABLE orders FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON orders USING (tenant_id = NULLIF(current_setting('app.tenant_id', true), '')::int);
+GRANT SELECT ON orders TO shop_app;
+-- @right
+CREATE TABLE orders (tenant_id int NOT NULL, id int NOT NULL, PRIMARY KEY (tenant_id, id));
+ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
+ALTER TABLE orders FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON orders USING (tenant_id = NULLIF(current_setting('app.tenant_id', true), '')::int);
+GRANT SELECT ON orders TO shop_app;
