@@ -364,8 +364,8 @@ class FedWindow:
 
 @dataclass(frozen=True, slots=True)
 class ClassFailure:
-    """Attempts of one class of messages that failed alike, by the messages' own fault (what speaks about the
-    target is not counted), since the replay began; and how many of the class were delivered."""
+    """Attempts of one class of messages that failed alike, by the messages' own fault, since the replay began
+    or was last continued; and how many of the class were delivered."""
 
     origin: str
     fingerprint: str

@@ -124,7 +124,8 @@ class ReplayDesk(Protocol):
     async def resume(self, tenant: TenantId, replay: ReplayId) -> ReplayView | None: ...
 
     async def proceed(self, tenant: TenantId, replay: ReplayId) -> ReplayView | None:
-        """A person's `continue` of a held replay."""
+        """A person's `continue` of a held replay. Its classes are counted anew: what failed alike until now
+        may have been repaired, and is tried again."""
         ...
 
     async def rebudget(self, tenant: TenantId, replay: ReplayId, spec: ReplaySpec) -> ReplayView | None:
