@@ -5,6 +5,7 @@ set -u
 
 wanted=""
 command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ] || wanted="$wanted pgbouncer"
+[ -x /usr/lib/postgresql/15/bin/postgres ] || wanted="$wanted postgresql-15"
 
 [ -z "$wanted" ] && exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
@@ -18,9 +19,10 @@ if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod 755 "$policy"
     trap 'rm -f "$policy"' EXIT
 fi
-echo "installing$wanted"
-# shellcheck disable=SC2086 # a list of packages
-{ apt-get install -y -qq --no-install-recommends $wanted ||
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends $wanted; }; } >/dev/null 2>&1 ||
-    echo "could not install$wanted; some tests will be skipped"
+apt-get update -qq >/dev/null 2>&1
+for package in $wanted; do
+    echo "installing $package"
+    apt-get install -y -qq --no-install-recommends "$package" >/dev/null 2>&1 ||
+        echo "could not install $package; some tests will be skipped"
+done
 exit 0

@@ -44,6 +44,9 @@ COMMANDS: dict[str, Entry] = {
     "operators": Entry("tenantry.cli.operators", "Operators' keys for the API of lanes and orders."),
     "partition": Entry("tenantry.cli.partition", "Which partition a tenant's events go to, and what moves."),
     "limits": Entry("tenantry.cli.limits", "How much each tenant may ask for: show, try, watch, reconcile."),
+    "rls": Entry(
+        "tenantry.cli.rls", "Row policies: plan and apply them, find ways round them, explain them."
+    ),
     "simulate": Entry("tenantry.cli.simulate", "The scheduler and the shapers in virtual time, with plots."),
     "migrate": Entry("tenantry.cli.migrate", "Bring the database's schema up to date."),
     "doctor": Entry("tenantry.cli.doctor", "Check everything that Tenantry stands on, and say what to do."),

@@ -7,11 +7,15 @@ from typing import Any
 import asyncpg
 import pytest
 import pytest_asyncio
+from rls_servers import rls_databases, rls_server
 from rls_world import FactsAfter
 
 from tenantry.postgres.catalogue import read_facts_inside
 from tenantry.rls import Facts
 from tenantry.testing.row_policies import base
+
+__all__ = ["rls_databases", "rls_server"]
+"""Databases on each server version, for every test here."""
 
 
 @asynccontextmanager
