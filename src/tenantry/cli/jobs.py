@@ -129,7 +129,7 @@ def explain(options: OneJob) -> None:
 
 @command(app, "cancel", OneJob)
 def cancel(options: OneJob) -> None:
-    """Cancel a job that is waiting or delayed. A running job is not interrupted: exit code 1."""
+    """Cancel a job that is waiting, delayed or parked. A running job is not interrupted: exit code 1."""
     from tenantry.queue.model import JobState
 
     async def do(desk: "Desk", tenant: "TenantId") -> JobState:
@@ -139,7 +139,7 @@ def cancel(options: OneJob) -> None:
     output, state = Output.of(options), for_tenant(options, options.tenant, do)
     output.data({"id": options.job, "state": state})
     if state is not JobState.CANCELLED:
-        output.note(f"The job is {state.value}; only a waiting or delayed one can be cancelled.")
+        output.note(f"The job is {state.value}; only a waiting, delayed or parked one can be cancelled.")
         raise typer.Exit(1)
     output.line("Cancelled.")
 

@@ -25,6 +25,7 @@ from tenantry.delivery.signature import signature_header, signing_keys
 from tenantry.kernel.clock import Clock, SystemClock
 from tenantry.kernel.errors import Closed, InvalidValue
 from tenantry.kernel.instant import Seconds, Timestamp
+from tenantry.lanes.headers import forwarded
 from tenantry.lanes.outcome import Outcome, class_of_status, excerpt_of
 from tenantry.lanes.retry import parse_http_date, parse_retry_after
 from tenantry.queue.model import ClaimedJob
@@ -165,6 +166,7 @@ class HttpDelivery:
 def prepare(job: ClaimedJob, settings: TargetSettings, *, at: Timestamp, user_agent: str) -> PreparedRequest:
     """The request for one attempt, signed at ``at``. Pure. Raises :class:`Unsendable`."""
     headers = {
+        **forwarded(job.headers),
         "User-Agent": user_agent,
         "Content-Type": _content_type(job.content_type),
         "Accept-Encoding": "identity",  # what comes back is cut, not unpacked

@@ -71,7 +71,7 @@ class FeedFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobsCancelled(Event):
-    """A tenant cancelled ``count`` waiting or delayed jobs; asked again, it is told again."""
+    """A tenant cancelled ``count`` waiting, delayed or parked jobs; asked again, it is told again."""
 
     tenant: TenantId
     tier: TierName
@@ -253,7 +253,8 @@ class RoundPlanned(Event):
 @dataclass(frozen=True, slots=True)
 class Backlog:
     """What stands in one tier of one pool. ``oldest_in_quota_for``: how long the oldest job has been waiting
-    that its tenant's cap, rate, lane limit and delays would let run now, in seconds; 0 when there is none."""
+    that its tenant's cap, rate, lane limit and delays would let run now, in seconds; 0 when there is none.
+    What replays wait for is not in it."""
 
     pool: str
     tier: TierName

@@ -189,11 +189,12 @@ class PlannerMemory:
         return self._shapers.held()
 
     def pressures(self, now: Timestamp) -> dict[str, Pressure]:
-        """How hard each pool is pressed. O(flows + tenants), O(pools) while all of them are at rest."""
+        """How hard each pool is pressed; what replays wait for is no pressure. O(flows + tenants), at rest
+        O(pools)."""
         waiting = (
             (flow.opened.tenant, flow.log.waiting_since())
             for flow in self._flows.values()
-            if flow.rule.wants_slot(flow.opened.flow)
+            if flow.opened.replay is None and flow.rule.wants_slot(flow.opened.flow)
         )
         return pressures(self.pools(), self._tiers, self._rules, waiting, floor=self._floor, now=now)
 
@@ -211,7 +212,7 @@ class PlannerMemory:
     def _in_quota_for(self, flow: KnownFlow, slots: Mapping[str, int], now: Timestamp) -> float:
         """How long the oldest job in line has waited, if its tenant could run it and is below its share."""
         since, tenant = flow.log.waiting_since(), flow.opened.tenant
-        if since is None or self._orders.paused(flow.lane):
+        if since is None or flow.opened.replay is not None or self._orders.paused(flow.lane):
             return 0.0
         available = slots.get(self._pools[tenant], 0)
         if available and not flow.rule.eligible(tenant):

@@ -91,7 +91,7 @@ def _way_of_ending(end: queue.JobEnd) -> tuple[str, JobClass, Ending]:
 
 def _ended(meters: Meters, end: queue.JobEnd) -> None:
     meters.observe("attempt_seconds", end.busy_for, end.tier, class_label(end.job_class))
-    if end.ending in {Ending.RETRY, Ending.DEAD}:
+    if end.ending in {Ending.RETRY, Ending.DEAD, Ending.PARKED}:
         meters.count("attempt_failures_total", 1, end.tier, error_label(end.error_class))
     if meters.per_tenant:
         meters.count_tenant("tenant_attempts_total", end.tenant, 1, end.ending.value)

@@ -53,7 +53,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("job_wait_seconds", "From due to claimed", ("tier", "class"), _WIDE),
     Metric(
         "attempts_total",
-        "Attempts that ended, by how: delivered, retry, dead, released",
+        "Attempts that ended, by how: delivered, retry, dead, released, parked",
         ("tier", "class", "ending"),
     ),
     Metric("attempt_failures_total", "Failed attempts by error class", ("tier", "error_class")),

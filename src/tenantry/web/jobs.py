@@ -97,7 +97,7 @@ async def cancel_job(call: Call) -> Answer:
     if state is None:
         raise _no_such_job()
     if state is not JobState.CANCELLED:
-        detail = f"The job is {state.value}. Only a job that is waiting or delayed can be cancelled."
+        detail = f"The job is {state.value}. Only a job that is waiting, delayed or parked can be cancelled."
         raise refused("not-cancellable", detail, state=state.value)
     tier = call.services.directory.tier_of(call.tenant)
     if tier is not None:

@@ -127,7 +127,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         "POST",
         "/v1/jobs/{id}/cancel",
         jobs.cancel_job,
-        "Cancel a job that is waiting or delayed. Cancelling twice is the same as once",
+        "Cancel a job that is waiting, delayed or parked. Cancelling twice is the same as once",
         200,
         wire.JobCancelled,
         parameters=(_TENANT,),

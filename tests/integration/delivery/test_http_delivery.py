@@ -68,6 +68,31 @@ async def test_a_signed_delivery_verifies_with_the_public_client_library(target:
     assert "cookie" not in request.headers
 
 
+async def test_the_headers_of_a_replayed_message_are_sent_and_those_that_speak_for_its_sender_are_not(
+    target: Target,
+) -> None:
+    brought = {
+        "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "X-Shop": "berlin",
+        "Authorization": "Bearer stolen",
+        "Cookie": "session=1",
+        "Host": "evil.example.com",
+        "Content-Length": "1",
+        "Transfer-Encoding": "chunked",
+        "Webhook-Id": "forged",
+        "webhook-signature": "v1,forged",
+        "x-split": "a\r\nHost: evil.example.com",
+    }
+    job = claimed_job(target.url, headers=brought)
+    assert (await delivered(job, TargetSettings(secret=SECRET))).succeeded
+    request = target.received[0]
+    Webhook(SECRET).verify(request.body, dict(request.headers))
+    assert (request.headers["traceparent"], request.headers["x-shop"]) == (brought["traceparent"], "berlin")
+    assert request.headers["host"] in target.url
+    assert request.headers["content-length"] == str(len(job.payload))
+    assert not {"authorization", "cookie", "transfer-encoding", "x-split"} & request.headers.keys()
+
+
 async def test_while_secrets_rotate_both_receivers_verify(target: Target) -> None:
     newer = new_secret(SystemRandomness())
     await delivered(claimed_job(target.url), TargetSettings(secret=f"{newer} {SECRET}"))

@@ -9,7 +9,7 @@ from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
 from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Timestamp
-from tenantry.kernel.tenant import TenantId, TierName
+from tenantry.kernel.tenant import TenantId, TierName, Weight
 from tenantry.lanes.model import HTTP, Kind, Target
 from tenantry.lanes.orders import Scope
 from tenantry.lanes.outcome import Outcome
@@ -19,6 +19,7 @@ from tenantry.queue.changes import (
     Change,
     Deferred,
     FlowOpened,
+    FlowPaused,
     Heard,
     Left,
     LiveNode,
@@ -30,7 +31,7 @@ from tenantry.queue.changes import (
 from tenantry.queue.model import FlowId, JobClass, NodeId, Seq
 from tenantry.queue.plan import PlannerMemory
 
-ACME = TenantId("acme")
+ACME, OTHER = TenantId("acme"), TenantId("other")
 HOOK = Target("https://hooks.example.com/a")
 FLOW = FlowOpened(FlowId(1), ACME, HOOK, JobClass.LIVE, None, ordered=False)
 NOW = Timestamp(1_000.0)
@@ -155,3 +156,46 @@ def test_what_an_old_token_says_of_a_flow_that_was_emptied_long_ago_changes_noth
     memory = told(memory_of(), Heard(FlowId(9), summary_of([Outcome("timeout", busy_for=1.0)])))
     told(memory, FLOW, Submitted(FLOW.flow, Seq(1), 1))
     assert started(memory, NOW) == [1]
+
+
+REPLAY = replace(FLOW, flow=FlowId(2), job_class=JobClass.REPLAY, replay="r1")
+
+
+def test_what_a_replay_waits_for_is_no_pressure_on_its_pool() -> None:
+    """Its backlog may wait for hours by design: that must not refuse anybody's submits."""
+    tiers = (Tier(TierName("half")), Tier(TierName("most"), Weight(2.0)))
+    documents = (
+        TenantDocument(ACME, TierName("most"), UNSHAPED),
+        TenantDocument(OTHER, TierName("half"), UNSHAPED),
+    )
+    live = (LiveNode(NodeId("n"), 1, "shared", 2, frozenset({HTTP})),)
+    memory = PlannerMemory(
+        Standing(NOW, (), (), (), (), live), MemoryDirectory(Registry(tiers, documents)), draw=lambda: 0.5
+    )
+    others = replace(FLOW, flow=FlowId(9), tenant=OTHER)
+    told(memory, others, Submitted(others.flow, Seq(1), 2))
+    assert started(memory, NOW) == [1, 2], "the other tenant has both slots, and keeps them"
+    told(memory, REPLAY, Submitted(REPLAY.flow, Seq(1), 10))
+    later = Timestamp(NOW + 60.0)
+    assert memory.pressures(later)["shared"].age == 0.0
+    assert sum(backlog.oldest_in_quota_for for backlog in memory.backlogs(later)) == 0.0
+    told(memory, FLOW, Submitted(FLOW.flow, Seq(1), 1), at=later)
+    last = Timestamp(later + 60.0)
+    assert memory.pressures(last)["shared"].age == 60.0, "as live work does"
+    assert sum(backlog.oldest_in_quota_for for backlog in memory.backlogs(last)) == 60.0
+
+
+def test_a_paused_flow_starts_nothing_and_goes_on_where_it_was() -> None:
+    memory = told(memory_of(), REPLAY, Submitted(REPLAY.flow, Seq(1), 2), FlowPaused(REPLAY.flow, True))
+    assert started(memory, NOW) == []
+    told(memory, FlowPaused(REPLAY.flow, False))
+    assert started(memory, NOW) == [1, 2]
+
+
+def test_a_flow_that_opens_paused_starts_nothing() -> None:
+    memory = told(memory_of(), replace(REPLAY, paused=True), Submitted(REPLAY.flow, Seq(1), 2))
+    assert started(memory, NOW) == []
+
+
+def test_a_pause_of_a_flow_that_nobody_has_heard_of_is_passed_over() -> None:
+    assert started(told(memory_of(), FlowPaused(FlowId(99), True)), NOW) == []

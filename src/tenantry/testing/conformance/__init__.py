@@ -38,5 +38,6 @@ _SUITES = (
     "replaying",
     "parking",
     "replay_stories",
+    "replay_sharing",
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))

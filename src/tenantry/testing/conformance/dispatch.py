@@ -23,7 +23,7 @@ from tenantry.memory.directory import MemoryDirectory
 from tenantry.queue.booking import Planned
 from tenantry.queue.model import Accepted, ClaimedJob, Ending, FlowId, JobId, NewJob, Node, NodeId, Seq
 from tenantry.queue.plan import PlannerMemory
-from tenantry.testing.conformance.world import HOOK, LEASE, PLACE_LEASE, POOL, World, settlement
+from tenantry.testing.conformance.world import HOOK, LEASE, PLACE_LEASE, POOL, World, messages, settlement
 
 A, B, C = TenantId("a"), TenantId("b"), TenantId("c")
 AHEAD: Seconds = 300.0
@@ -132,6 +132,11 @@ class Dispatch:
         assert isinstance(answer, Accepted), answer
         self._standing(tenant).waiting.update(job.target for job in batch)
         return answer.ids
+
+    async def feed(self, tenant: TenantId, replay: str, count: int, *, target: Target = HOOK) -> None:
+        """Feed a replay that parks nothing."""
+        await self.world.feed(*messages(count, target=target), replay=replay, tenant=tenant)
+        self._standing(tenant).waiting[target] += count
 
     # -- rounds ----------------------------------------------------------------------------------------
 

@@ -12,12 +12,15 @@ from tenantry.config.registry import Registry
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.testing.conformance.accounting import AccountingConformance
 from tenantry.testing.conformance.dispatch import Dispatch, Open
+from tenantry.testing.conformance.replay_sharing import ReplaySharingConformance
 from tenantry.testing.conformance.sharing import SharingConformance
 from tenantry.testing.conformance.starting import StartingConformance
 from tenantry.testing.conformance.world import World
 
 
-class SchedulingConformance(SharingConformance, StartingConformance, AccountingConformance):
+class SchedulingConformance(
+    SharingConformance, ReplaySharingConformance, StartingConformance, AccountingConformance
+):
     """Derive from it, and give the fixture ``open_world`` as for
     :class:`~tenantry.testing.conformance.queue_store.QueueStoreConformance`."""
 
