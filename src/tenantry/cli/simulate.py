@@ -14,6 +14,7 @@ from tenantry.cli.progress import advancing
 from tenantry.kernel.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
+    from tenantry.simulation.incident import IncidentReport, Scale
     from tenantry.simulation.world import World, WorldReport
 
 app = group("The scheduler and the shapers in virtual time: hours in seconds. Needs no database.")
@@ -54,6 +55,24 @@ class ShapersOptions(Shown):
     ] = None
     png: PngOption = None
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as Markdown.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncidentOptions(Shown):
+    """Replays, slots."""
+
+    replays: Annotated[int, typer.Option(min=5, max=5_000, help="Tenants that replay at once.")] = 60
+    slots: Annotated[int, typer.Option(min=1, max=100_000, help="Of the pool.")] = 400
+    median: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Messages of a replay; one has 100 times that.")
+    ] = 1_000
+    largest: Annotated[int, typer.Option(min=1, max=100_000_000, help="Messages of the largest.")] = 100_000
+    live: Annotated[float, typer.Option(min=0.0, max=1_000.0, help="Live jobs a second of each tenant.")] = (
+        0.2
+    )
+    seed: SeedOption = 1
+    svg: SvgOption = None
+    png: PngOption = None
 
 
 @command(app, "world", WorldOptions)
@@ -109,6 +128,40 @@ def shapers(options: ShapersOptions) -> None:
     }
     _draw(lambda: goodput_chart(drawn), options.svg, options.png)
     _draw(lambda: latency_chart(drawn), _beside(options.svg), _beside(options.png))
+
+
+@command(app, "incident", IncidentOptions)
+def incident(options: IncidentOptions) -> None:
+    """A mass incident: everybody replays at once, beside the fluid schedule that no scheduler can beat.
+
+    One backlog is the largest, one has 100 times the median, one target is a black hole, one backlog is all
+    poison. About 15,000 messages are simulated in a second; --replays 300 --slots 2000 --median 4000
+    --largest 5000000 is the full form.
+    """
+    from tenantry.simulation.incident import HEADINGS, Judged, Scale, lines, picture, plain, rows
+
+    output = Output.of(options)
+    scale = Scale(
+        replays=options.replays,
+        bystanders=max(1, options.replays // 15),
+        slots=options.slots,
+        median=options.median,
+        largest=options.largest,
+        live=options.live,
+    )
+    judged = Judged(_replayed(scale, options.seed, output))
+    output.data(plain(judged))
+    output.table(HEADINGS, rows(judged))
+    output.line("\n" + "\n".join(lines(judged)))
+    _draw(lambda: picture(judged), options.svg, options.png)
+
+
+def _replayed(scale: "Scale", seed: int, output: Output) -> "IncidentReport":
+    from tenantry.simulation.incident import IncidentRun, mass_incident
+
+    incident = mass_incident(scale, seed=seed)
+    with advancing(output, "simulating", incident.messages) as advance:
+        return IncidentRun(incident, seed).run(advance)
 
 
 def _world(file: Path | None) -> "World":

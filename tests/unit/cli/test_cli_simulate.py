@@ -74,6 +74,17 @@ def test_shapers_are_told_target_by_target(home: Path) -> None:
     assert line["scores"]["ours"] > line["scores"]["Vegas"]
 
 
+def test_an_incident_is_told_tier_by_tier_beside_the_fluid_schedule(home: Path) -> None:
+    words = ("incident", "--replays", "5", "--slots", "20", "--median", "20", "--largest", "500")
+    told = said(*words, "--svg", "i.svg")
+    assert [line.split()[0] for line in told.splitlines()[:4]] == ["tier", "critical", "standard", "basic"]
+    assert "largest: 500 messages, 500 delivered" in told
+    assert (home / "i.svg").read_text().startswith("<svg")
+    document = json.loads(said(*words, "--json"))
+    assert document["incident"]["replays"] == 5
+    assert {tier["tier"] for tier in document["tiers"]} == {"critical", "standard", "basic"}
+
+
 @pytest.mark.usefixtures("home")
 def test_what_cannot_be_simulated_is_refused_with_its_place() -> None:
     run = CliRunner()
