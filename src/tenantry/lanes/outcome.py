@@ -72,14 +72,25 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
         "address_not_allowed": Cause(
             _MESSAGE, "the operator does not allow the target's address", final=True
         ),
-        "invalid_url": Cause(_MESSAGE, "the target is not a URL that may be delivered to", final=True),
+        "invalid_url": Cause(
+            _MESSAGE, "the target is no URL or address that may be delivered to", final=True
+        ),
         "invalid_content_type": Cause(_MESSAGE, "the content type cannot stand in a header", final=True),
+        # brokers
+        "broker_unreachable": Cause(
+            _TARGET, "the broker could not be reached, or was lost before it confirmed the message"
+        ),
+        "broker_nack": Cause(_TARGET, "the broker could not keep the message, or asked for less"),
+        "unroutable": Cause(_MESSAGE, "the broker has no exchange, queue or topic for the address"),
+        "not_permitted": Cause(_MESSAGE, "the broker's permissions do not allow writing there"),
+        "message_too_large": Cause(_MESSAGE, "the broker takes no message so large", final=True),
         # handlers
         "handler_error": Cause(_MESSAGE, "the handler raised an exception"),
         "retry_later": Cause(_TARGET, "the handler asked to be called again later"),
         "rejected": Cause(_MESSAGE, "the handler rejected the job", final=True),
         # the installation
         "unknown_handler": Cause(_OURS, "no handler of that name is registered on this node"),
+        "unknown_connection": Cause(_OURS, "this node has no broker connection of that name"),
         "unknown_target": Cause(_OURS, "the tenant document names no URL for this target"),
         "invalid_secret": Cause(_OURS, "the target's signing secret is not whsec_ and base64"),
         "worker_lost": Cause(_OURS, "the workers that ran it were lost before they could say how it ended"),

@@ -16,6 +16,7 @@ from tenantry.kernel.errors import InvalidValue, nearest
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId, identifier
 from tenantry.kernel.verdict import Refusal, Rule
+from tenantry.lanes import address
 from tenantry.lanes.model import HANDLER_PREFIX, Target
 from tenantry.queue.model import JobClass, NewJob
 
@@ -102,8 +103,12 @@ def target_of(document: TenantDocument) -> TargetCheck:
             return
         if target.lower().startswith(("http:", "https:")):
             check_url(target, path=path)
+        elif address.scheme_of(target) is not None:
+            address.parse(target, path=path)
         elif not _is_handler(target):
-            accepted = "an http:// or https:// URL, handler:NAME, or a name in the tenant's targets"
+            accepted = (
+                "an http(s):// URL, handler:NAME, a broker's address, or a name in the tenant's targets"
+            )
             near = nearest(target, tuple(document.targets))
             raise InvalidValue(path, target, accepted, f"Did you mean {near!r}?" if near else "")
 
@@ -111,9 +116,12 @@ def target_of(document: TenantDocument) -> TargetCheck:
 
 
 def check_any_target(path: str, target: Target) -> None:
-    """The rule without a document: an HTTP URL must be sound, any other text may be a name. Pure."""
+    """The rule without a document: an HTTP URL and a broker's address must be sound, any other text may be a
+    name. Pure."""
     if target.lower().startswith(("http:", "https:")):
         check_url(target, path=path)
+    elif address.scheme_of(target) is not None:
+        address.parse(target, path=path)
 
 
 def check_listed(limit: int) -> None:

@@ -13,6 +13,7 @@ from tenantry.config import rules
 from tenantry.kernel.errors import InvalidValue, UnknownKey
 from tenantry.kernel.instant import Timestamp, as_timestamp
 from tenantry.kernel.tenant import identifier
+from tenantry.lanes import address
 from tenantry.lanes.model import Target
 from tenantry.lanes.outcome import excerpt_of
 from tenantry.replay.model import Fetched, Message, Position
@@ -70,7 +71,8 @@ def target_text(value: object, what: str) -> Target | None:
     if value is None or value == "":
         return None
     try:
-        return Target(rules.target(what, value))
+        text = rules.target(what, value)
+        return Target(str(address.parse(text, path=what)) if address.scheme_of(text) else text)
     except InvalidValue as refused:
         raise Unreadable(f"{what}: it is no target; expected {refused.accepted}") from None
 
