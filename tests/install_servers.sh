@@ -6,6 +6,7 @@ set -u
 wanted=""
 command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ] || wanted="$wanted pgbouncer"
 [ -x /usr/lib/postgresql/15/bin/postgres ] || wanted="$wanted postgresql-15"
+[ -d /usr/lib/rabbitmq/lib ] || wanted="$wanted rabbitmq-server"
 
 [ -z "$wanted" ] && exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then

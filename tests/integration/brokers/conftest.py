@@ -42,3 +42,12 @@ def watchful_broker() -> "Iterator[Broker]":
 
     with brokers("bootstrap" if _OWN else "tansu") as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[str]:
+    """The URL of a RabbitMQ."""
+    from rabbitmq_server import rabbitmq_url
+
+    with rabbitmq_url() as url:
+        yield url
