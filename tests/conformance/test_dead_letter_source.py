@@ -19,10 +19,11 @@ pytestmark = pytest.mark.needs_postgres
 
 ACME, OTHER = TenantId("acme"), TenantId("other")
 _BURY = """INSERT INTO tenantry.dead_letters (job_id, tenant_id, target, job_class, payload, content_type,
-    submitted_at, died_at, attempts, status, reason, history)
+    submitted_at, died_at, attempts, status, reason, history, headers)
 SELECT id, $1, 'https://a.example/x', 0, payload, 'application/json', died_at, died_at, 8, 503,
        'http_503 after 8 attempts',
-       '[{"number": 7, "error_class": "timeout"}, {"number": 8, "error_class": "http_503"}]'
+       '[{"number": 7, "error_class": "timeout"}, {"number": 8, "error_class": "http_503"}]',
+       '{"shape": "round"}'
   FROM unnest($2::uuid[], $3::bytea[], $4::timestamptz[]) x (id, payload, died_at)"""
 
 
@@ -87,7 +88,7 @@ async def test_a_letter_tells_where_it_was_to_go_and_how_it_failed(letters: Lett
     assert message.letter == message.id
     assert (message.target, message.error_class, message.attempts) == ("https://a.example/x", "http_503", 8)
     assert message.failure == "http_503 after 8 attempts"
-    assert message.failed_at == 0
+    assert (message.failed_at, message.headers) == (0, {"shape": "round"})
 
 
 async def test_large_letters_come_in_batches_of_bounded_size(letters: LettersWorld) -> None:

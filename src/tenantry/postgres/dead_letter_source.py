@@ -1,5 +1,6 @@
 """A tenant's own dead letters as a source: read by position, under its row policies; the feed moves them."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -17,7 +18,16 @@ from tenantry.postgres.session import bound
 from tenantry.postgres.statements import statement
 from tenantry.queue.model import JobId
 from tenantry.replay import fields
-from tenantry.replay.model import Batch, Fetched, Membership, Message, Position, SourceAddress, Traits
+from tenantry.replay.model import (
+    NO_HEADERS,
+    Batch,
+    Fetched,
+    Membership,
+    Message,
+    Position,
+    SourceAddress,
+    Traits,
+)
 
 _BATCH_BYTES = 16_777_216
 """After so many bytes of payload a batch is full, whatever its count."""
@@ -120,6 +130,7 @@ def _message(row: Any) -> Message:
         payload=row["payload"],
         content_type=row["content_type"],
         target=Target(row["target"]),
+        headers=json.loads(row["headers"]) if row["headers"] else NO_HEADERS,
         failed_at=as_timestamp(row["died_at"]),
         attempts=row["attempts"],
         error_class=row["error_class"] or "",

@@ -9,7 +9,7 @@ WITH chosen AS MATERIALIZED (
 ), sized AS (
     SELECT job_id, sum(size) OVER (ORDER BY died_at, job_id) - size AS before FROM chosen
 )
-SELECT d.job_id, d.target, d.payload, d.content_type, d.died_at, d.attempts, d.reason,
+SELECT d.job_id, d.target, d.payload, d.content_type, d.headers, d.died_at, d.attempts, d.reason,
        d.history -> -1 ->> 'error_class' AS error_class
   FROM sized s JOIN tenantry.dead_letters d USING (job_id)
  WHERE s.before < $6

@@ -14,7 +14,7 @@ WITH span AS (
      ORDER BY rank
      LIMIT $1::integer
 )
-SELECT d.job_id, d.target, d.payload, d.content_type, d.died_at, d.attempts, d.reason,
+SELECT d.job_id, d.target, d.payload, d.content_type, d.headers, d.died_at, d.attempts, d.reason,
        d.history -> -1 ->> 'error_class' AS error_class
   FROM chosen c JOIN tenantry.dead_letters d USING (job_id)
  ORDER BY d.died_at, d.job_id
