@@ -226,11 +226,12 @@ class Hold:
 class Counts:
     """Every message that a replay has taken is in exactly one of these: ``taken`` is their sum.
 
-    ``waiting``: fed, not started or between two attempts. ``in_flight``: held by a live claim. ``unknown`` is
-    an attribute beside: how many had an attempt whose end nobody knows. ``left``: seen in the source and not
-    meant by the filters, so never taken. ``seen_failing``: of the taken, how many had failed in an earlier
-    replay. ``failures``: failed attempts in all; ``message_faults``: those of them by the message's own
-    fault."""
+    ``waiting``: fed, not started or between two attempts. ``in_flight``: held by a live claim. ``parked``:
+    put aside, those among them that a person has ended since (``dropped``: of the parked, or cancelled while
+    they waited). ``unknown`` is an attribute beside: how many had an attempt whose end nobody knows.
+    ``left``: seen in the source and not meant by the filters, so never taken. ``seen_failing``: of the taken,
+    how many had failed in an earlier replay. ``failures``: failed attempts in all, lost ones not counted;
+    ``message_faults``: those of them by the message's own fault."""
 
     duplicate: int = 0
     waiting: int = 0
@@ -239,6 +240,7 @@ class Counts:
     parked: int = 0
     dead: int = 0
     returned: int = 0
+    dropped: int = 0
     unknown: int = 0
     left: int = 0
     seen_failing: int = 0
@@ -324,8 +326,9 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """The tenant's, from its tier; None: no limit. ``replayed_a_day``: messages taken per UTC day.
-    ``dedup_keys``: stored at once. ``replays``: running at once."""
+    """The tenant's, from its tier; None: no limit. ``replayed_a_day``: messages staged or parked per UTC day;
+    duplicates cost nothing. ``dedup_keys``: stored at once, until their generation is dropped. ``replays``:
+    running at once."""
 
     replayed_a_day: int | None = None
     dedup_keys: int | None = None
@@ -365,7 +368,8 @@ class FedWindow:
 @dataclass(frozen=True, slots=True)
 class ClassFailure:
     """Attempts of one class of messages that failed alike, by the messages' own fault, since the replay began
-    or was last continued; and how many of the class were delivered."""
+    or was last continued; and how many of the class were delivered. ``example``: the job of one of them,
+    whose history says more."""
 
     origin: str
     fingerprint: str

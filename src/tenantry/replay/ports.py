@@ -97,7 +97,9 @@ class Sources(Protocol):
 
 class ReplayDesk(Protocol):
     """The side of people: any task, any node. The tenant is bound for each call that names one; a replay of
-    another tenant is not there."""
+    another tenant is not there. An order answers None where there is nothing to give it to: no such replay,
+    or one whose state does not allow it (:func:`tenantry.replay.lifecycle.ordered`); it is then as
+    :meth:`replay` says."""
 
     async def plan(self, spec: ReplaySpec, membership: Membership, report: str) -> ReplayView:
         """Keep a plan. ``report``: JSON text for people, as it was shown. It can be started for 24 h."""
@@ -112,24 +114,26 @@ class ReplayDesk(Protocol):
         ...
 
     async def start(self, tenant: TenantId, replay: ReplayId, quotas: Quotas) -> ReplayView | None:
-        """A planned replay begins to run; one over ``quotas.replays`` is HELD by CONCURRENCY. None: not
-        there, or not planned any more (then it is as :meth:`replay` says). Two starts of one plan: one
-        wins."""
+        """A planned replay begins to run; one over ``quotas.replays`` is HELD by CONCURRENCY, and begins
+        when a place is free, in the order of the starts. Two starts of one plan: one wins."""
         ...
 
     async def pause(self, tenant: TenantId, replay: ReplayId) -> ReplayView | None:
         """At once: what waits is not started any more (its flows are paused)."""
         ...
 
-    async def resume(self, tenant: TenantId, replay: ReplayId) -> ReplayView | None: ...
+    async def resume(self, tenant: TenantId, replay: ReplayId) -> ReplayView | None:
+        """To RUNNING, whatever it was when it was paused: a rule that held it holds it again."""
+        ...
 
     async def proceed(self, tenant: TenantId, replay: ReplayId) -> ReplayView | None:
-        """A person's `continue` of a held replay. Its classes are counted anew: what failed alike until now
-        may have been repaired, and is tried again."""
+        """A person's `continue` of a held replay; what waits for a place goes on waiting (None). Its classes
+        are counted anew: what failed alike until now may have been repaired, and is tried again."""
         ...
 
     async def rebudget(self, tenant: TenantId, replay: ReplayId, spec: ReplaySpec) -> ReplayView | None:
-        """Another budget; nothing else of the spec may differ."""
+        """Another budget, for a replay that has not ended. Raises
+        :class:`~tenantry.kernel.errors.InvalidValue` where anything else of the spec differs."""
         ...
 
     async def cancel(self, tenant: TenantId, replay: ReplayId) -> ReplayView | None:
@@ -152,8 +156,10 @@ class ReplayDesk(Protocol):
     async def send_back(
         self, tenant: TenantId, job: JobId, payload: bytes | None, headers: Mapping[str, str] | None
     ) -> bool:
-        """Put a parked message back in line in its replay's flow, edited where bytes or headers are given.
-        False: it is not there."""
+        """Put a parked message back in line in its replay's flow, edited where bytes or headers are given. A
+        replay that has ended is DRAINING again until it is through, and reads no more of its source. False:
+        it is not there, its replay is being cancelled, or another replay has the message now or has delivered
+        it."""
         ...
 
     async def drop(self, tenant: TenantId, job: JobId) -> bool:
@@ -179,7 +185,8 @@ class ReplayStore(Protocol):
 
     async def feed(self, lease: Lease, window: Window) -> FedWindow | None:
         """Stage a window, all in one transaction: dedup (asked in every live generation, under the tenant's
-        lock), jobs, position, counts. None: the lease is lost and nothing was written.
+        lock), jobs, position, counts. None: the lease is lost, or the replay is not RUNNING
+        (a person's order came first), and nothing was written.
 
         Where a quota is reached in the middle, the messages from there on are ``Fate.QUOTA``. Where one is
         ``Fate.QUOTA`` or ``Fate.BROKEN``, neither position nor ``left`` nor ``exhausted`` is written: the
@@ -209,23 +216,28 @@ class ReplayStore(Protocol):
         running_for: Seconds,
         progress: str,
     ) -> ReplayView | None:
-        """The coordinator's own moves (held, draining, finished, …), and its record for people, which it
-        writes at most once a second where the state stays. None: the lease is lost, or a person's order came
-        first."""
+        """The coordinator's own moves (:func:`tenantry.replay.lifecycle.moved_from`), and its record for
+        people, which it writes at most once a second where the state stays. None: the lease is lost, or a
+        person's order came first. HELD needs a ``hold``; that of a replay that waits for a place stays. An
+        end folds what was told, and raises :class:`~tenantry.kernel.errors.InvariantBroken` while anything is
+        under way."""
         ...
 
     async def admit(self, lease: Lease, quotas: Quotas) -> ReplayView | None:
         """A replay that is HELD by CONCURRENCY begins to run, where the tenant's running replays are fewer
-        than ``quotas.replays``. The view as it is afterwards. None: the lease is lost."""
+        than ``quotas.replays`` and none that was started before it waits. The view as it is afterwards. None:
+        the lease is lost."""
         ...
 
     async def return_waiting(self, lease: Lease, *, limit: int) -> int | None:
         """Of a CANCELLING replay, take up to ``limit`` messages out of line into our own dead letters. 0:
-        none waits any more."""
+        none waits now (one that is in flight may come back). None: the lease is lost."""
         ...
 
     async def tidy(self, *, now_kept_for: Seconds) -> None:
-        """Make the coming generations of the dedup store and drop, whole, those that no lifetime reaches."""
+        """Make the coming generations of the dedup store and drop, whole, those that no lifetime reaches.
+        Forget plans that nobody started, and replays that ended ``now_kept_for`` seconds ago and have no
+        parked messages."""
         ...
 
 

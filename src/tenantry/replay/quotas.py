@@ -1,0 +1,31 @@
+"""What a tenant's quotas say when they are reached, and the day that they count by. Pure."""
+
+from tenantry.kernel.instant import Timestamp
+from tenantry.replay.model import Hold, HoldRule
+
+_DAY = 86_400
+
+
+def day_of(at: Timestamp) -> int:
+    """The UTC day, counted from 1970-01-01."""
+    return int(at // _DAY)
+
+
+def start_of(day: int) -> Timestamp:
+    """When a day begins."""
+    return Timestamp(float(day * _DAY))
+
+
+def over_a_day(most: int, frees_at: Timestamp) -> Hold:
+    """The tenant's messages of the day are used up."""
+    return Hold(HoldRule.QUOTA, f"the tenant's {most} replayed messages a day are used up", frees_at)
+
+
+def over_keys(most: int, frees_at: Timestamp) -> Hold:
+    """As many messages as the tenant may have remembered are remembered."""
+    return Hold(HoldRule.QUOTA, f"the tenant's {most} remembered messages are used up", frees_at)
+
+
+def over_running(most: int | None) -> Hold:
+    """The tenant has its most replays running; ``most`` is None only where nobody waits."""
+    return Hold(HoldRule.CONCURRENCY, f"the tenant's {most} replays are running: it waits for a place")
