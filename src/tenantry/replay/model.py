@@ -227,11 +227,10 @@ class Counts:
     """Every message that a replay has taken is in exactly one of these: ``taken`` is their sum.
 
     ``waiting``: fed, not started or between two attempts. ``in_flight``: held by a live claim. ``parked``:
-    put aside, those among them that a person has ended since (``dropped``: of the parked, or cancelled while
-    they waited). ``unknown`` is an attribute beside: how many had an attempt whose end nobody knows.
-    ``left``: seen in the source and not meant by the filters, so never taken. ``seen_failing``: of the taken,
-    how many had failed in an earlier replay. ``failures``: failed attempts in all, lost ones not counted;
-    ``message_faults``: those of them by the message's own fault."""
+    put aside, with the ``dropped``: those of them, or of the waiting, that a person has ended. ``unknown``:
+    an attribute, how many had an attempt whose end nobody knows. ``left``: seen in the source and not meant.
+    ``seen_failing``: of the taken, how many had failed in an earlier replay. ``failures``: failed attempts,
+    lost ones not counted; ``message_faults``: those by the message's own fault."""
 
     duplicate: int = 0
     waiting: int = 0
@@ -249,8 +248,7 @@ class Counts:
 
     @property
     def taken(self) -> int:
-        ended = self.delivered + self.parked + self.dead + self.returned
-        return self.duplicate + self.unended + ended
+        return self.duplicate + self.unended + self.delivered + self.parked + self.dead + self.returned
 
     @property
     def unended(self) -> int:
@@ -326,9 +324,8 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """The tenant's, from its tier; None: no limit. ``replayed_a_day``: messages staged or parked per UTC day;
-    duplicates cost nothing. ``dedup_keys``: stored at once, until their generation is dropped. ``replays``:
-    running at once."""
+    """The tenant's, from its tier; None: no limit. ``replayed_a_day``: messages staged or parked per UTC day.
+    ``dedup_keys``: stored at once. ``replays``: running at once."""
 
     replayed_a_day: int | None = None
     dedup_keys: int | None = None
@@ -368,8 +365,7 @@ class FedWindow:
 @dataclass(frozen=True, slots=True)
 class ClassFailure:
     """Attempts of one class of messages that failed alike, by the messages' own fault, since the replay began
-    or was last continued; and how many of the class were delivered. ``example``: the job of one of them,
-    whose history says more."""
+    or was last continued; and how many of the class were delivered. ``example``: the job of one of them."""
 
     origin: str
     fingerprint: str

@@ -39,5 +39,11 @@ _SUITES = (
     "parking",
     "replay_stories",
     "replay_sharing",
+    "replay_feeding",
+    "replay_running",
+    "replay_ending",
+    "replay_parking",
+    "replay_machine",
+    "replay_world",
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
