@@ -13,7 +13,7 @@ from math import floor, inf
 
 from tenantry.kernel.randomness import Randomness, SeededRandomness
 from tenantry.simulation.shaping.contest import LASTS
-from tenantry.simulation.shaping.lane import SLOTS, Ending, Rule, run_lane
+from tenantry.simulation.shaping.lane import SLOTS, Ending, LaneReport, Rule, run_lane
 from tenantry.simulation.shaping.targets import TargetModel
 
 FIXED = 500.0
@@ -61,14 +61,23 @@ class FixedRate:
 
 def drain(model: TargetModel, make: Callable[[Randomness], Rule], *, ideal: float, seed: int) -> Drained:
     """Drain what the target can serve in ``ideal`` seconds. It has its whole story's time for it."""
-    backlog = int(model.capacity(ideal))
-    rule = make(SeededRandomness(seed))
-    report = run_lane(model, rule, SeededRandomness(1_000 + seed), until=LASTS)
+    return drained(played(model, make, seed), ideal)
+
+
+def played(model: TargetModel, make: Callable[[Randomness], Rule], seed: int) -> LaneReport:
+    """The target's whole story, with work without end: any backlog that is drained in it is its beginning."""
+    return run_lane(model, make(SeededRandomness(seed)), SeededRandomness(1_000 + seed), until=LASTS)
+
+
+def drained(report: LaneReport, ideal: float) -> Drained:
+    """When the backlog of ``ideal`` seconds had been delivered. Pure."""
+    backlog = int(report.model.capacity(ideal))
     failed = list(accumulate(second.failed for second in report.seconds))
     before = 0
     for second, done in enumerate(accumulate(second.succeeded for second in report.seconds)):
         if done >= backlog:
             lasted = second + (backlog - before) / (done - before)
-            return Drained(backlog, lasted, model.capacity(lasted) / backlog, failed[second] / backlog)
+            over = report.model.capacity(lasted) / backlog
+            return Drained(backlog, lasted, over, failed[second] / backlog)
         before = done
     return Drained(backlog, inf, inf, failed[-1] / backlog)

@@ -1,0 +1,11 @@
+"""Replays: how fast a backlog drains, how fairly many at once, and whether the end is foretold."""
+
+from benchmarks.context import Context
+from benchmarks.replay import drain, estimates, incident
+
+CELLS = (estimates, drain, incident)
+
+
+async def run(context: Context) -> None:
+    """Every cell."""
+    await context.each(CELLS)
