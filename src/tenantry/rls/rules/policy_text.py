@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tenantry.rls.expression import Distinct, Expression, walk
+from tenantry.rls.expression import Distinct, Expression, Session, walk
 from tenantry.rls.holding import Alternative, Hold, Side, sides
-from tenantry.rls.meaning import readings
+from tenantry.rls.meaning import is_true, readings
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.rule import Rules
 from tenantry.rls.rules.wording import mended, subject, table_of, who
@@ -150,6 +150,41 @@ def policy_blind_update(scene: Scene) -> Iterator[Found]:
 def policy_literal(scene: Scene) -> Iterator[Found]:
     for side, _ in _judged(scene, Hold.LITERAL):
         yield _found(scene, side, "{clause} of {policy} gives one tenant's rows of {table} to everybody.")
+
+
+@RULES.rule(
+    "policy-by-login",
+    Severity.MEDIUM,
+    summary="A policy that goes by the database login, where tenants share one.",
+    mechanism="current_user is who logged in to the database. An application that serves all tenants from "
+    "one login is the same user for all of them: the policy shows nothing, or one tenant's rows, to "
+    "everybody.",
+    fix="Compare the column to a setting that each transaction binds.",
+)
+def policy_by_login(scene: Scene) -> Iterator[Found]:
+    if sum(each.can_login for each in scene.application) > 1:
+        return  # a login a tenant: then it tells them apart
+    for side, each in _judged(scene, Hold.SESSION):
+        parts = set(walk(each.by)) if each.by is not None else set()
+        if any(isinstance(part, Session) for part in parts) and not any(map(_reads_setting, parts)):
+            yield _found(scene, side, "{clause} of {policy} on {table} goes by the login that all share.")
+
+
+@RULES.rule(
+    "policy-restricts-nothing",
+    Severity.LOW,
+    summary="A restrictive policy that is true.",
+    mechanism="AS RESTRICTIVE narrows what permissive policies let pass. One that is true narrows nothing, "
+    "and looks as if it did.",
+    fix="Say in it what must hold, or drop it.",
+)
+def policy_restricts_nothing(scene: Scene) -> Iterator[Found]:
+    for table in scene.tenant_tables:
+        for policy in scene.policies_of.get(table.oid, ()):
+            said = [each for each in (scene.using(policy), scene.check(policy)) if each is not None]
+            if not policy.permissive and table.rls_enabled and said and all(map(is_true, said)):
+                name = f"{policy.name} on {table.title}"
+                yield Found(subject(scene, policy), f"{name} is restrictive and true.", table=table.oid)
 
 
 @RULES.rule(
