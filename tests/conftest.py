@@ -165,13 +165,6 @@ def empty_database_url(postgres_admin_url: str) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="session")
-def vacant_database_url(postgres_admin_url: str) -> Iterator[str]:
-    """The same for all tests that undo, in a transaction, whatever they make."""
-    with _empty_database(postgres_admin_url) as url:
-        yield url
-
-
 @contextmanager
 def _empty_database(admin_url: str) -> Iterator[str]:
     name = f"tenantry_empty_{os.getpid()}_{next(_names)}"

@@ -1,8 +1,9 @@
 """The audit: every rule over one scene, sorted, without what a baseline accepts. Pure."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from tenantry.rls.facts import Facts
 from tenantry.rls.model import Declared, Finding, Found, Scope, Severity
@@ -15,7 +16,7 @@ from tenantry.rls.scope import found as scope_found
 @dataclass(frozen=True, slots=True)
 class Report:
     """What an audit says. ``findings``: the worst first; none is clean. ``excused``: what service roles do
-    with a declared reason. ``accepted``: those of the baseline; ``stale``: keys
+    with a declared reason. ``accepted``: those of the baseline, with its reasons; ``stale``: keys
     of the baseline that nothing was found for, which should leave it."""
 
     scope: Scope
@@ -39,9 +40,9 @@ def audit(
     declared: Declared,
     *,
     rules: Sequence[Rule] = RULES,
-    baseline: Collection[str] = (),
+    baseline: Mapping[str, str] = MappingProxyType({}),
 ) -> Report:
-    """What ``rules`` find. ``baseline``: keys of findings that are accepted.
+    """What ``rules`` find. ``baseline``: keys of findings that are accepted, each with the reason.
 
     Raises :class:`~tenantry.kernel.errors.InvalidValue` as :func:`tenantry.rls.scope.found` does.
     """
@@ -53,7 +54,7 @@ def audit(
         scope=scene.scope,
         findings=tuple(each for each in faults if each.key not in known),
         excused=tuple(each for each in everything if each.excuse),
-        accepted=tuple(each for each in faults if each.key in known),
+        accepted=tuple(replace(each, excuse=baseline[each.key]) for each in faults if each.key in known),
         stale=tuple(sorted(known - seen)),
         rules=len(rules),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tenantry.kernel.errors import InvalidValue, nearest
+from tenantry.rls.declaration import Declaration, TableName
 from tenantry.rls.expression import Column, Operation, read, walk
 from tenantry.rls.facts import Facts, Relation
 from tenantry.rls.meaning import reading, readings, uncast
@@ -27,6 +28,22 @@ def found(declared: Declared, facts: Facts) -> Scope:
     that the database lacks. A service role that it lacks is left out: it has nothing to be excused.
     """
     return _Finder(declared, facts).scope()
+
+
+def declared_by(declaration: Declaration) -> Declared:
+    """What a declaration file says, as the audit takes it."""
+    return Declared(
+        application_roles=declaration.roles,
+        tables={_spelt(each.name): each.column for each in declaration.tables},
+        shared={_spelt(name): reason for name, reason in declaration.shared.items()},
+        service_roles=declaration.services,
+        setting=declaration.setting,
+    )
+
+
+def _spelt(name: TableName) -> str:
+    """As :meth:`_Finder._by_name` has it without quotes."""
+    return f"{name.schema}.{name.name}"
 
 
 class _Finder:

@@ -1,13 +1,13 @@
 """One connection of a superuser to one empty database, and what a script leaves in its catalogue."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
 import pytest
 import pytest_asyncio
-from rls_servers import rls_databases, rls_server
+from rls_servers import Databases, rls_databases, rls_server
 from rls_world import FactsAfter
 
 from tenantry.postgres.catalogue import read_facts_inside
@@ -41,6 +41,14 @@ def facts_reader(connection: "asyncpg.Connection[Any]") -> FactsAfter:
             await savepoint.rollback()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def vacant_database_url(rls_server: Databases) -> Iterator[str]:
+    """A superuser's URL of one database on each server version, for tests that undo whatever they make."""
+    databases = Databases(rls_server.admin_url, rls_server.version)
+    yield databases()
+    databases.drop()
 
 
 @pytest.fixture
