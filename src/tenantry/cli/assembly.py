@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from tenantry.cli.connections import broker_targets
 from tenantry.cli.loops import EmbeddedGuard, LoopFailed, Loops, follow_registry
 from tenantry.cli.settings import Address, NodeSettings, Role
 from tenantry.delivery.http import DeliverySettings, HttpDelivery
@@ -266,9 +267,10 @@ async def _start_working(stack: AsyncExitStack, node: Node, loops: Loops) -> Non
     if settings.http:
         delivery = DeliverySettings(connections=max(256, settings.slots), addresses=settings.addresses)
         http = await stack.enter_async_context(HttpDelivery(delivery, clock=around.clock))
+    brokers = await stack.enter_async_context(broker_targets(settings.outside, around.clock))
     node.worker = worker = Worker(
         PostgresWorkerStore(node.database, node.hints),
-        Router(settings.handlers, http, clock=around.clock),
+        Router(settings.handlers, http, brokers, clock=around.clock),
         Surroundings(node.directory, around.clock, around.randomness, node.events),
         node=NodeId(node.name),
         settings=WorkerSettings(slots=settings.slots, pool=settings.pool, grace_for=settings.grace_for),

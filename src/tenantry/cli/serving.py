@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +42,14 @@ class Serving(OnDatabase):
             min=2, max=1_000, help="Connections of each of the node's two pools; one more is reserved."
         ),
     ] = 8
+    connections_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="TENANTRY_CONNECTIONS_FILE",
+            metavar="FILE",
+            help="Connections to brokers, files and other databases, and which tenant may use what of them.",
+        ),
+    ] = None
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info"
     log_format: Annotated[
         str | None, typer.Option(help="json or console; unless given, console on a terminal, else json.")
@@ -82,6 +91,7 @@ def node_arguments(options: Serving, *, makes_database: bool = False) -> dict[st
     """What any node's settings take from its options. Raises :class:`UsageError`.
 
     ``makes_database``: whether it may make the embedded server's directory."""
+    from tenantry.cli.connections import read_connections
     from tenantry.cli.desk import check_embedded, given_urls
 
     urls = given_urls(options)
@@ -94,6 +104,7 @@ def node_arguments(options: Serving, *, makes_database: bool = False) -> dict[st
         "metrics": metrics_address(options.metrics),
         "per_tenant_metrics": options.tenant_metrics,
         "connections": options.connections,
+        "outside": read_connections(options.connections_file),
     }
 
 

@@ -11,6 +11,7 @@ from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import identifier, tenant_id
 from tenantry.postgres.urls import DatabaseUrls
+from tenantry.replay.connections import NO_CONNECTIONS, Connections
 
 
 class Role(StrEnum):
@@ -60,7 +61,7 @@ class NodeSettings:
     ``metrics``: where metrics and health are, or None for nowhere. ``addresses``: what deliveries may connect
     to. ``http``: whether the worker delivers over HTTP. ``handlers``: what it can run beside that.
     ``connections``: of each of the two pools to the database, 2 to 1,000. ``per_tenant_metrics``: also count
-    by tenant.
+    by tenant. ``outside``: the operator's connections to brokers, files and other databases.
     ``refresh_every``: seconds between two looks at the registry. ``keep_days``: how long the ends of jobs are
     kept, 1 to 36,500.
     """
@@ -80,6 +81,7 @@ class NodeSettings:
     handlers: Handlers | None = None
     connections: int = 8
     per_tenant_metrics: bool = False
+    outside: Connections = NO_CONNECTIONS
     refresh_every: Seconds = 2.0
     keep_days: int = 7
 
@@ -92,10 +94,10 @@ class NodeSettings:
         for path, value, (low, high) in self._ranges():
             if not low <= value <= high:  # false for NaN
                 raise InvalidValue(path, value, f"a number from {low:,} to {high:,}")
-        if Role.WORKER in self.roles and not self.http and self.handlers is None:
-            raise InvalidValue(
-                "http", self.http, "true for a worker without handlers", "It could run nothing."
-            )
+        can_write = any(any(each.targets.values()) for each in self.outside)
+        if Role.WORKER in self.roles and not (self.http or self.handlers is not None or can_write):
+            accepted = "true for a worker without handlers or connections to write to"
+            raise InvalidValue("http", self.http, accepted, "It could run nothing.")
 
     def _ranges(self) -> tuple[tuple[str, float, tuple[int, int]], ...]:
         return (

@@ -15,5 +15,6 @@ most :data:`~tenantry.brokers.rabbitmq.source.MOST_LEFT` of it. A queue has no e
 """
 
 from tenantry.brokers.rabbitmq.source import RabbitSource
+from tenantry.brokers.rabbitmq.target import RabbitSender
 
-__all__ = ["RabbitSource"]
+__all__ = ["RabbitSender", "RabbitSource"]
