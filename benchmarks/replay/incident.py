@@ -26,7 +26,7 @@ async def run(context: Context) -> None:
     judged = Judged(IncidentRun(incident).run())
     took = Measured(f"{incident.messages:,} messages, simulated", "s", "lower")
     took.add(OURS, time.perf_counter() - began)
-    context.judge(*ends(judged), *shares(judged), *live(judged), took)
+    context.judge(*ends(judged), *shares(judged), *live(judged), *foretold(judged), took)
 
 
 def ends(judged: Judged) -> list[Measured]:
@@ -44,7 +44,9 @@ def shares(judged: Judged) -> list[Measured]:
     """Who got what."""
     floor = Measured("the floor over the smallest share", "×", "lower", Goal(at_most=1.0))
     floor.add(OURS, 1.0 / judged.least_share)
-    found = [floor]
+    window = Measured("the floor over the smallest share in any 10 s", "×", "lower", Goal(at_most=1.0))
+    window.add(OURS, 1.0 / judged.least_window)
+    found = [floor, window]
     for tier in judged.tiers:
         behind = Measured(
             f"{tier.tier} tier, drained by fluid over by ours at {judged.looked_at} s",
@@ -69,3 +71,13 @@ def live(judged: Judged) -> list[Measured]:
         measured.add(OURS, judged.live(during=True, own=own) / judged.live(during=False, own=own))
         found.append(measured)
     return found
+
+
+def foretold(judged: Judged) -> list[Measured]:
+    """Whether the end of each was known, though its share changes whenever another one ends."""
+    right, shown = judged.foretold
+    missed = Measured("ranges without the true end, in the incident", "%", "lower", Goal(at_most=10.0))
+    missed.add(OURS, 100.0 * (1.0 - right))
+    silent = Measured("answers without a range, in the incident", "%", "lower")
+    silent.add(OURS, 100.0 * (1.0 - shown))
+    return [missed, silent]

@@ -52,8 +52,15 @@ def test_each_replay_of_a_minute_and_more_ends_within_a_tenth_of_the_fluid_sched
     assert judged.late <= 6.0  # seconds: what the way up from one call in flight costs the shorter ones
 
 
-def test_the_smallest_share_is_above_the_floor(judged: Judged) -> None:
+def test_the_smallest_share_is_above_the_floor_over_a_life_and_in_any_ten_seconds(judged: Judged) -> None:
     assert judged.least_share >= 1.0
+    assert judged.least_window >= 1.0
+
+
+def test_ends_are_foretold_though_shares_change_whenever_a_replay_ends(judged: Judged) -> None:
+    right, shown = judged.foretold
+    assert right >= 0.9
+    assert shown >= 0.4  # half of them last for less than a minute, and half a minute is discovery
 
 
 def test_the_critical_tier_drains_ahead_and_every_tier_by_its_share(judged: Judged) -> None:
@@ -110,6 +117,17 @@ def test_what_is_too_small_to_compare_is_said_so() -> None:
     assert plain(judged)["over_fluid"]["most"] is None
     with pytest.raises(ValueError, match="replays must be >= 5, not 4"):
         mass_incident(Scale(replays=4))
+
+
+@pytest.mark.soak
+def test_three_hundred_replays_and_five_million_messages_in_one() -> None:
+    judged = Judged(IncidentRun(mass_incident(Scale(median=8_000))).run())
+    assert judged.long[-1] <= 1.15
+    assert judged.long[int(0.95 * len(judged.long))] <= 1.1
+    assert judged.least_share >= 1.0
+    assert judged.least_window >= 1.0
+    assert all(tier.drained >= tier.due / 1.1 for tier in judged.tiers)
+    assert judged.live_seconds(during=True) <= 1.3 * judged.live_seconds(during=False)
 
 
 def test_sizes_are_spread_and_two_are_far_beyond_the_others() -> None:

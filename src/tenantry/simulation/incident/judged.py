@@ -1,11 +1,14 @@
 """What an incident came to, beside the fluid schedule of the same targets and slots: its figures."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import inf
 from statistics import median
 
+from tenantry.algorithms import estimate
+from tenantry.algorithms.estimate import Range
 from tenantry.simulation.fluid import FluidSchedule
 from tenantry.simulation.incident.model import TIERS, Backlog
 from tenantry.simulation.incident.run import IncidentReport, ReplayResult
@@ -13,6 +16,12 @@ from tenantry.simulation.incident.run import IncidentReport, ReplayResult
 LONG = 60.0
 """Seconds that a replay takes in the fluid schedule, from which on its end is compared with it: of a shorter
 one, discovery is the greater part."""
+
+WINDOW = 10
+"""Seconds over which nobody may starve."""
+
+ASKED_EVERY = 5
+"""Seconds between two questions how long a replay will take."""
 
 _SETTLED = 30.0
 """Seconds of live traffic at first that are not counted: lanes that have never been used learn what a call
@@ -72,6 +81,31 @@ class Judged:
             each.slot_seconds / each.ended_at / floor for each in self.replays if self._due(each) >= LONG
         ]
         return min(shares, default=inf)
+
+    @cached_property
+    def least_window(self) -> float:
+        """The fewest slots that any replay held over any :data:`WINDOW` seconds of its life but the first,
+        over the same floor."""
+        incident = self.report.incident
+        floor = incident.floor * incident.slots / sum(tenant.messages > 0 for tenant in incident.tenants)
+        shares = [
+            (after[1] - before[1]) / WINDOW / floor
+            for each in self.replays
+            for before, after in pairwise(each.history[WINDOW - 1 :: WINDOW])
+        ]
+        return min(shares, default=inf)
+
+    @cached_property
+    def foretold(self) -> tuple[float, float]:
+        """(which part of the ranges that were shown held the true end, which part of the answers had one),
+        of all replays, each asked every five seconds until its end."""
+        shown = [
+            (found.low <= each.ended_at - second <= found.high) if found is not None else None
+            for each in self.replays
+            for second, found in _answers(each)
+        ]
+        right = [held for held in shown if held is not None]
+        return sum(right) / max(1, len(right)), len(right) / max(1, len(shown))
 
     @cached_property
     def crowded_for(self) -> float:
@@ -156,6 +190,15 @@ class Judged:
 
     def _due(self, result: ReplayResult) -> float:
         return self.schedule.ends[result.tenant.id]
+
+
+def _answers(result: ReplayResult) -> Iterator[tuple[int, Range | None]]:
+    seen, before = estimate.opened(0.0), 0
+    for second, (ended, _) in enumerate(result.history, start=1):
+        seen = estimate.observed(seen, ended - before, now=float(second))
+        before = ended
+        if second % ASKED_EVERY == 0:
+            yield second, estimate.estimate(seen, result.tenant.messages - ended).remaining
 
 
 def _p99(values: Iterable[float]) -> float:

@@ -44,7 +44,8 @@ class ReplayResult:
     """One tenant's replay and live work. ``ended_at``: seconds after the incident, infinite if it has not.
     ``slot_seconds``: of all its work since the incident, until its replay ended. ``most``: slots it held at
     once. ``returned``: calls that failed by the target's fault, whose message waited again. ``live``:
-    (submitted, took) of each live job that was delivered, in seconds; ``lost``: live jobs that were not."""
+    (submitted, took) of each live job that was delivered, in seconds; ``lost``: live jobs that were not.
+    ``history``: messages that had ended and slot-seconds so far, at each second until its replay ended."""
 
     tenant: IncidentTenant
     delivered: int = 0
@@ -55,6 +56,7 @@ class ReplayResult:
     most: int = 0
     lost: int = 0
     live: list[tuple[float, float]] = field(default_factory=list)
+    history: list[tuple[int, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,11 @@ class IncidentRun:
     def _tick(self, _: Call | None) -> None:
         """Each second: what has ended so far."""
         self._drained.append(dict(self._drained[-1]))
+        for lane in self._lanes.values():
+            if lane.left:
+                lane.result.history.append(
+                    (lane.result.tenant.messages - lane.left, lane.result.slot_seconds)
+                )
         self._later(self._moment.now + 1.0, self._tick, None)
 
     # -- rounds ----------------------------------------------------------------------------------------

@@ -32,12 +32,13 @@ def rows(judged: Judged) -> list[tuple[str, ...]]:
 
 def lines(judged: Judged) -> list[str]:
     """What the table does not say, a sentence a line."""
-    special = [_special(each) for each in judged.report.results if each.tenant.id in _SPECIAL]
+    right, shown = judged.foretold
     return [
         *_ends(judged),
         *_live(judged),
+        f"Ends foretold: {right:.0%} of the ranges held them; {shown:.0%} of the answers had a range.",
         f"Black holes held {judged.held_by_holes:.2f} slots on average.",
-        *special,
+        *(_special(each) for each in judged.report.results if each.tenant.id in _SPECIAL),
     ]
 
 
@@ -53,7 +54,8 @@ def _ends(judged: Judged) -> list[str]:
         f"{len(judged.long)} replays of a minute and more ended after {middle:.3f} × the fluid schedule's "
         f"time in the middle, {most:.3f} × at most.",
         late,
-        f"Smallest share of them: {judged.least_share:.1f} × the floor.",
+        f"Smallest share of them: {judged.least_share:.1f} × the floor; of anybody in any ten seconds: "
+        f"{judged.least_window:.1f} ×.",
     ]
 
 
@@ -99,7 +101,9 @@ def plain(judged: Judged) -> dict[str, Any]:
             "most": judged.long[-1] if judged.long else None,
             "shorter_ones_late": judged.late,
         },
-        "smallest_share_over_floor": judged.least_share if judged.long else None,
+        "smallest_share_over_floor": _finite(judged.least_share),
+        "smallest_share_of_ten_seconds_over_floor": _finite(judged.least_window),
+        "estimates": {"right": judged.foretold[0], "shown": judged.foretold[1]},
         "live_p99": {
             "before": judged.live(during=False),
             "during": judged.live(during=True),
@@ -138,6 +142,10 @@ def _tier_panel(judged: Judged, tier: str, seconds: Sequence[int], step: int) ->
     fluid = [judged.fluid_drained(float(at))[tier] / total for at in seconds]
     lines_ = [Line("fluid", fluid, GREY, 3.0), Line("ours", ours, COLOURS[0], 1.5)]
     return Panel(f"{tier} (weight {found.weight:g}): part drained", lines_, step=step, top=1.0)
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
 
 
 def _tier(each: Any) -> dict[str, Any]:
