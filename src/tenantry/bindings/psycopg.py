@@ -1,9 +1,9 @@
 """Tenants' transactions for psycopg 3, sync and async, over a pool or one connection.
 
-The binding travels with BEGIN and the check with COMMIT, each as one simple message, for which the connection
-is switched to autocommit while the transaction lasts: psycopg then begins none of its own. Its attributes
-``isolation_level``, ``read_only`` and ``deferrable`` are kept to.
-"""
+The binding travels with BEGIN and the check with COMMIT, each as one simple message, below psycopg's
+cursors: psycopg sees that a transaction is open, begins none of its own, and takes savepoints where asked
+for one. The connection's ``isolation_level``, ``read_only`` and ``deferrable`` are kept to; whether it is
+in autocommit makes no difference."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import (
@@ -31,7 +31,11 @@ from tenantry.kernel.errors import MissingExtra
 
 try:
     import psycopg
-    from psycopg.pq import TransactionStatus
+    from psycopg import generators
+    from psycopg.abc import PQGen
+    from psycopg.errors import error_from_result
+    from psycopg.pq import ExecStatus, TransactionStatus
+    from psycopg.pq.abc import PGconn
     from psycopg.rows import tuple_row
 except ModuleNotFoundError as missing:
     raise MissingExtra("psycopg", "tenantry.bindings.psycopg") from missing
@@ -93,32 +97,24 @@ class Tenants(_Tenants):
         """
         opened, nested = self._entered(tenant)
         try:
-            with self._connection() as connection, self._begun(connection, opened, nested):
-                yield connection
+            with self._connection() as connection:
+                if nested:
+                    with connection.transaction():
+                        yield connection
+                    return
+                check_idle(connection)
+                open_transaction(connection, self._opening(connection, opened.value))
+                try:
+                    yield connection
+                except BaseException:
+                    roll_back(connection)
+                    raise
+                commit_transaction(connection, ending(self.binding, opened.value))
         finally:
             leave(opened)
 
     def _connection(self) -> AbstractContextManager[Connection]:
         return self._source.connection() if self._own is None else nullcontext(self._source)
-
-    def _begun(self, connection: Connection, opened: Open, nested: bool) -> AbstractContextManager[object]:
-        return connection.transaction() if nested else self._bound(connection, opened.value)
-
-    @contextmanager
-    def _bound(self, connection: Connection, value: str) -> Iterator[None]:
-        was = checked_idle(connection)
-        connection.autocommit = True
-        try:
-            open_transaction(connection, self._opening(connection, value))
-            try:
-                yield
-            except BaseException:
-                roll_back(connection)
-                raise
-            commit_transaction(connection, ending(self.binding, value))
-        finally:
-            if not connection.closed:
-                connection.autocommit = was
 
 
 class AsyncTenants(_Tenants):
@@ -132,34 +128,24 @@ class AsyncTenants(_Tenants):
         """As :meth:`Tenants.transaction`."""
         opened, nested = self._entered(tenant)
         try:
-            async with self._connection() as connection, self._begun(connection, opened, nested):
-                yield connection
+            async with self._connection() as connection:
+                if nested:
+                    async with connection.transaction():
+                        yield connection
+                    return
+                check_idle(connection)
+                await open_transaction_async(connection, self._opening(connection, opened.value))
+                try:
+                    yield connection
+                except BaseException:
+                    await roll_back_async(connection)
+                    raise
+                await commit_transaction_async(connection, ending(self.binding, opened.value))
         finally:
             leave(opened)
 
     def _connection(self) -> AbstractAsyncContextManager[AsyncConnection]:
         return self._source.connection() if self._own is None else nullcontext(self._source)
-
-    def _begun(
-        self, connection: AsyncConnection, opened: Open, nested: bool
-    ) -> AbstractAsyncContextManager[object]:
-        return connection.transaction() if nested else self._bound(connection, opened.value)
-
-    @asynccontextmanager
-    async def _bound(self, connection: AsyncConnection, value: str) -> AsyncIterator[None]:
-        was = checked_idle(connection)
-        await connection.set_autocommit(True)
-        try:
-            await open_transaction_async(connection, self._opening(connection, value))
-            try:
-                yield
-            except BaseException:
-                await roll_back_async(connection)
-                raise
-            await commit_transaction_async(connection, ending(self.binding, value))
-        finally:
-            if not connection.closed:
-                await connection.set_autocommit(was)
 
 
 def begin_of(connection: Either) -> str:
@@ -172,15 +158,14 @@ def begin_of(connection: Either) -> str:
     )
 
 
-def checked_idle(connection: Either) -> bool:
-    """Whether it is in autocommit. Raises :class:`TransactionOpen`."""
-    if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+def check_idle(connection: Either) -> None:
+    """Raises :class:`TransactionOpen`."""
+    if connection.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
         raise TransactionOpen
-    return connection.autocommit
 
 
 def open_transaction(connection: Connection, steps: Procedure) -> None:
-    """Carry ``steps`` out on a connection in autocommit; where they fail nothing is left open."""
+    """Carry ``steps`` out on an idle connection; where they fail nothing is left open."""
     try:
         drive(steps, lambda sql: _run(connection, sql), lambda sql: _read(connection, sql))
     except BaseException as error:
@@ -207,7 +192,7 @@ def roll_back(connection: Connection) -> None:
     """End what may be open, and the connection where that cannot be done."""
     try:
         if _may_be_open(connection):
-            _run(connection, "ROLLBACK")
+            connection.rollback()
     except BaseException as error:
         connection.close()
         if not isinstance(error, psycopg.Error):
@@ -244,7 +229,7 @@ async def roll_back_async(connection: AsyncConnection) -> None:
     """As :func:`roll_back`."""
     try:
         if _may_be_open(connection):
-            await _run_async(connection, "ROLLBACK")
+            await connection.rollback()
     except BaseException as error:
         await connection.close()
         if not isinstance(error, psycopg.Error):
@@ -252,7 +237,7 @@ async def roll_back_async(connection: AsyncConnection) -> None:
 
 
 def _may_be_open(connection: Either) -> bool:
-    return not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE
+    return not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE
 
 
 def _why(connection: Either, error: BaseException, was_open: bool) -> Exception | None:
@@ -261,31 +246,34 @@ def _why(connection: Either, error: BaseException, was_open: bool) -> Exception 
 
 
 def _run(connection: Connection, sql: str) -> int:
-    with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-        return _last(cursor.execute(sql.encode(), prepare=False))
+    with connection.lock:
+        rows: int = connection.wait(_exchange(connection.pgconn, sql))
+    return rows
+
+
+async def _run_async(connection: AsyncConnection, sql: str) -> int:
+    async with connection.lock:
+        rows: int = await connection.wait(_exchange(connection.pgconn, sql))
+    return rows
+
+
+def _exchange(pgconn: PGconn, sql: str) -> PQGen[int]:
+    """One message of several commands, and the number of rows of the last."""
+    pgconn.send_query(sql.encode())
+    results = yield from generators.execute(pgconn)
+    for result in results:
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise error_from_result(result)
+    rows: int = results[-1].ntuples
+    return rows
 
 
 def _read(connection: Connection, sql: str) -> Sequence[Any]:
     with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-        return _one(cursor.execute(sql.encode(), prepare=False).fetchone())
-
-
-async def _run_async(connection: AsyncConnection, sql: str) -> int:
-    async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
-        return _last(await cursor.execute(sql.encode(), prepare=False))
+        return cursor.execute(sql.encode(), prepare=False).fetchone() or ()
 
 
 async def _read_async(connection: AsyncConnection, sql: str) -> Sequence[Any]:
     async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
         await cursor.execute(sql.encode(), prepare=False)
-        return _one(await cursor.fetchone())
-
-
-def _last(cursor: "psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]") -> int:
-    while cursor.nextset():
-        pass
-    return cursor.rowcount
-
-
-def _one(row: Sequence[Any] | None) -> Sequence[Any]:
-    return row or ()
+        return await cursor.fetchone() or ()

@@ -23,7 +23,6 @@ except ModuleNotFoundError as missing:
 
 _OPEN = "tenantry_open"
 _JUDGED = "tenantry_judged"
-_OURS = "tenantry_autocommit"  # the record's mark: it is in autocommit because we put it there
 _TWO_PHASE = "a transaction in two phases cannot be bound to a tenant. Use an ordinary one"
 _AUTOCOMMIT = (
     "a connection in AUTOCOMMIT has no transaction to bind a tenant to. Use another isolation level, or an "
@@ -116,9 +115,7 @@ class _Bound:
 
 
 def _refuse_autocommit(connection: Connection) -> None:
-    asked = connection.get_execution_options().get("isolation_level")
-    ours = connection.info.get(_OURS, False)
-    if asked == "AUTOCOMMIT" or (not ours and getattr(_dbapi(connection), "autocommit", False)):
+    if _dbapi(connection).autocommit:
         raise UsageError(_AUTOCOMMIT)
 
 
@@ -132,10 +129,8 @@ def _dbapi(connection: Connection) -> Any:
 
 
 class PsycopgDriver:
-    """Over psycopg: begins and commits through :mod:`tenantry.bindings.psycopg`, in autocommit.
-
-    SQLAlchemy's own COMMIT and ROLLBACK work there as ever, and send nothing where all is done.
-    """
+    """Over psycopg: begins and commits through :mod:`tenantry.bindings.psycopg`. SQLAlchemy's own COMMIT and
+    ROLLBACK send nothing where all is done."""
 
     def prepare(self, dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
         """Nothing to add to how it connects."""
@@ -144,8 +139,7 @@ class PsycopgDriver:
         from tenantry.bindings import psycopg as room
 
         raw = _dbapi(connection)
-        room.checked_idle(raw)
-        connection.info[_OURS] = raw.autocommit = True
+        room.check_idle(raw)
         steps = opening(opened.binding, opened.value, begin=room.begin_of(raw), judged=_judged(connection))
         room.open_transaction(raw, steps)
 
@@ -169,9 +163,7 @@ class AsyncPsycopgDriver:
 
         adapted = _dbapi(connection)
         raw: Any = connection.connection.driver_connection
-        room.checked_idle(raw)
-        connection.info[_OURS] = True
-        adapted.run_async(lambda raw: raw.set_autocommit(True))
+        room.check_idle(raw)
         steps = opening(opened.binding, opened.value, begin=room.begin_of(raw), judged=_judged(connection))
         adapted.run_async(lambda raw: room.open_transaction_async(raw, steps))
 

@@ -153,7 +153,10 @@ class AsyncAlchemyDoor:
     def __init__(self, url: str, binding: Binding, size: int, *, driver: str) -> None:
         arguments: dict[str, Any] = {"connect_args": _modest(url)}
         if driver == "asyncpg" and "6432" in url:
-            arguments["connect_args"] = {"statement_cache_size": 0, "prepared_statement_name_func": _unnamed}
+            arguments["connect_args"] = {
+                "statement_cache_size": 0, "prepared_statement_cache_size": 0,
+                "prepared_statement_name_func": _unnamed,
+            }  # fmt: skip
         elif driver == "asyncpg":
             arguments = {}
         self.engine = create_async_engine(
