@@ -1,4 +1,4 @@
-"""What a binding accepts: tenants by the type of their column, settings, roles; and what it says otherwise."""
+"""What a binding accepts: tenants by their column's type, settings, roles; and what it says of others."""
 
 import subprocess
 import sys
@@ -40,13 +40,14 @@ def test_a_tenant_has_one_text_by_the_type_of_its_column(kind: TenantType, given
     ("kind", "given"),
     [
         ("text", ""), ("text", "a'b"), ("text", "a" * 64), ("text", 7), ("text", None),
-        ("int", True), ("int", 1 << 31), ("int", "007"), ("int", "+1"), ("int", "-0"), ("int", ""), ("int", 1.0),
-        ("int", "٣"), ("bigint", 1 << 63), ("bigint", "9223372036854775808"), ("uuid", "{" + str(ONE) + "}"),
+        ("int", True), ("int", 1 << 31), ("int", "007"), ("int", "+1"), ("int", "-0"), ("int", ""),
+        ("int", 1.0), ("int", "٣"), ("bigint", 1 << 63), ("bigint", "9223372036854775808"),
+        ("uuid", "{" + str(ONE) + "}"),
         ("uuid", ONE.hex), ("uuid", 5), ("uuid", ""),
     ],
 )  # fmt: skip
 def test_what_is_no_tenant_of_that_type_is_refused_and_named(kind: TenantType, given: object) -> None:
-    with pytest.raises(InvalidValue, match="tenant: .* is not accepted; expected"):
+    with pytest.raises(InvalidValue, match=r"tenant: .* is not accepted; expected"):
         tenant_value(given, kind)
 
 
@@ -54,7 +55,7 @@ def test_what_is_no_tenant_of_that_type_is_refused_and_named(kind: TenantType, g
     "setting", ["tenant_id", "App.tenant", "app.", "app.tenant;", "app.tenant id", "", 3]
 )
 def test_a_setting_that_could_be_the_servers_own_or_is_no_name_is_refused(setting: str) -> None:
-    with pytest.raises(InvalidValue, match="binding.setting"):
+    with pytest.raises(InvalidValue, match=r"binding\.setting"):
         Binding(setting=setting)
 
 
