@@ -10,7 +10,7 @@ from benchmarks import environment, machine, report
 from benchmarks.context import Context
 from benchmarks.server import server
 
-NAMES = ("queue", "lanes", "partition", "limiter", "replay")
+NAMES = ("queue", "lanes", "partition", "limiter", "replay", "rls")
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
