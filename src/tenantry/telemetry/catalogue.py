@@ -15,12 +15,19 @@ from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.events import Event
 from tenantry.limiter import events as limiter_events
 from tenantry.queue import events as queue_events
+from tenantry.replay import events as replay_events
 from tenantry.telemetry import http_events
 from tenantry.telemetry.logs import LEVELS
 from tenantry.telemetry.mapping import HANDLERS
 from tenantry.telemetry.meters import METRICS, PREFIX, TENANT_METRICS, Metric
 
-SOURCES: tuple[ModuleType, ...] = (queue_events, http_events, kafka_events, limiter_events)
+SOURCES: tuple[ModuleType, ...] = (
+    queue_events,
+    http_events,
+    kafka_events,
+    limiter_events,
+    replay_events,
+)
 """The modules whose events are published, in the order of the table."""
 
 BEGIN, END = "<!-- begin: drawn from the code -->", "<!-- end: drawn from the code -->"

@@ -19,6 +19,7 @@ from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.events import Event
 from tenantry.limiter import events as limiter
 from tenantry.queue import events as queue
+from tenantry.replay import events as replay
 from tenantry.telemetry import http_events as http
 from tenantry.telemetry.redaction import cleaned
 
@@ -71,6 +72,19 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         kafka.GatePassed: "info",
         kafka.ReorderWindowOver: "warning",
         kafka.LagMeasured: "debug",
+        replay.ReplayOrdered: "info",
+        replay.ReplayTaken: "info",
+        replay.ReplayLost: "warning",
+        replay.ReplayHeld: "warning",
+        replay.ReplayFreed: "info",
+        replay.WindowFed: "debug",
+        replay.MessagesParked: "debug",
+        replay.ClassHeld: "warning",
+        replay.ReplayInCircles: "warning",
+        replay.SourceFailed: "warning",
+        replay.ReplayFaulted: "error",
+        replay.ReplayEnded: "info",
+        replay.ReplaysMeasured: "debug",
     }
 )
 """How loud each event is. Debug for those whose number grows with the load: metrics count them."""

@@ -11,7 +11,7 @@ from tenantry.limiter import events as limiter
 from tenantry.queue import events as queue
 from tenantry.queue.model import Ending, JobClass
 from tenantry.telemetry import http_events as http
-from tenantry.telemetry import kafka
+from tenantry.telemetry import kafka, replay
 from tenantry.telemetry.meters import OTHER, Meters
 
 H = TypeVar("H", bound=Callable[..., None])
@@ -228,7 +228,7 @@ def _failed(meters: Meters, event: http.RequestFailed) -> None:
     meters.count("http_faults_total", 1, event.route)
 
 
-for _event, _handler in kafka.HANDLERS.items():
+for _event, _handler in (*kafka.HANDLERS.items(), *replay.HANDLERS.items()):
     _maps(_event)(_handler)
 
 HANDLERS: Mapping[type[Event], Handler] = MappingProxyType(_HANDLERS)

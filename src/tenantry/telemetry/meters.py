@@ -145,6 +145,22 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_records_released_early_total", "Records that went on though they might overtake", ("topic",)
     ),
+    Metric("replays", "Replays that this coordinator leads, by phase", ("phase",)),
+    Metric(
+        "replay_messages_total",
+        "Messages offered to the store, by fate: staged, again, duplicate, parked, gone, quota, broken",
+        ("fate",),
+    ),
+    Metric("replay_messages_left_total", "Messages that were seen in a source and not meant"),
+    Metric("replay_messages_parked_total", "Messages put aside unsent, by why", ("rule",)),
+    Metric("replay_feed_seconds", "Staging one window, the store's part", (), _FINE),
+    Metric("replays_held_total", "Times that a rule held a replay", ("rule",)),
+    Metric("replay_classes_held_total", "Classes of messages that were held: they failed alike"),
+    Metric("replays_in_circles_total", "Replays of which half and more had failed in an earlier one"),
+    Metric("replay_source_failures_total", "Times that a source could not be read", ("kind",)),
+    Metric("replay_faults_total", "Faults of ours in the work on a replay"),
+    Metric("replay_leases_lost_total", "Replays that a coordinator found to be no longer its own"),
+    Metric("replays_ended_total", "Replays that ended, by how: finished, cancelled", ("state",)),
 )
 """Every metric, less the prefix ``tenantry_``."""
 
@@ -162,6 +178,12 @@ TENANT_METRICS: tuple[Metric, ...] = (
         ("tenant", "topic"),
     ),
     Metric("tenant_kafka_records_failed_total", "Records whose attempts all failed, by tenant", ("tenant",)),
+    Metric(
+        "tenant_replay_messages_total",
+        "Messages that replays have taken, by tenant: staged, duplicate, parked",
+        ("tenant", "fate"),
+    ),
+    Metric("tenant_replays_in_circles_total", "Replays that went in circles, by tenant", ("tenant",)),
 )
 """Only with ``per_tenant=True``."""
 

@@ -19,6 +19,8 @@ from tenantry.lanes.shaper import Held
 from tenantry.limiter import events as limiter
 from tenantry.queue import events as queue
 from tenantry.queue.model import Ending, JobClass, JobId, NodeId, PoolLevel
+from tenantry.replay import events as replay
+from tenantry.replay.model import Fate, HoldRule, ReplayId, ReplayState
 from tenantry.telemetry import http_events as http
 from tenantry.telemetry.catalogue import events, page
 from tenantry.telemetry.logs import LEVELS
@@ -28,6 +30,7 @@ from tenantry.telemetry.prometheus import Metrics
 
 ACME, GOLD, NODE = TenantId("acme"), TierName("gold"), NodeId("n1")
 LIVE = JobClass.LIVE
+REPLAY = ReplayId("0190c0de-0000-7000-8000-000000000001")
 SHED = PoolLevel("shared", Level.BACKGROUND, 9.0, 1.0, 15.0)
 SPOT = Spot("orders", 3)
 EXCHANGED = limiter.LeasesExchanged(
@@ -88,6 +91,26 @@ def one_of_each() -> list[Event]:
         limiter.AuthorityLost("a:1", "TimeoutError", nodes=3),
         limiter.AuthorityFound("a:1", 1.5),
         limiter.ExactDecided(allowed=True, basis="store_down", took_for=0.5),
+        *of_a_replay(),
+    ]
+
+
+def of_a_replay() -> list[Event]:
+    fates = {Fate.STAGED: 40, Fate.AGAIN: 3, Fate.DUPLICATE: 5, Fate.PARKED: 2}
+    return [
+        replay.ReplayOrdered(ACME, REPLAY, "start"),
+        replay.ReplayTaken(ACME, REPLAY, "n1", 1, ReplayState.RUNNING),
+        replay.WindowFed(ACME, REPLAY, fates, 7, 0.01),
+        replay.MessagesParked(ACME, REPLAY, "broken", 2),
+        replay.ClassHeld(ACME, REPLAY, "f00d", "20 attempts failed alike"),
+        replay.ReplayHeld(ACME, REPLAY, HoldRule.POISON, "59 of the last 60 were parked", None),
+        replay.ReplayFreed(ACME, REPLAY, HoldRule.QUOTA),
+        replay.ReplayInCircles(ACME, REPLAY, 0.6),
+        replay.SourceFailed(ACME, REPLAY, "rabbitmq", "SourceUnavailable", 2.0),
+        replay.ReplayFaulted(ACME, REPLAY, "ValueError: why (run.py:1)", 2.0),
+        replay.ReplayLost(ACME, REPLAY, "n1", 1),
+        replay.ReplayEnded(ACME, REPLAY, ReplayState.FINISHED, 50, 40, 2, 0, 60.0),
+        replay.ReplaysMeasured({"steady": 2, "held": 1}),
     ]
 
 
@@ -247,3 +270,18 @@ def test_a_shard_that_is_lost_is_shown_until_it_is_found() -> None:
     found = told(lost, limiter.AuthorityFound("a:1", 1.5))
     assert found["limiter_cut_off", "a:1"] == 0
     assert found["limiter_authority_losses_total",] == 1
+
+
+def test_messages_of_replays_are_counted_by_fate_and_by_tenant_only_where_they_were_taken() -> None:
+    found = told(*of_a_replay(), per_tenant=True)
+    assert found["replay_messages_total", "staged"] == 40
+    assert found["replay_messages_total", "again"] == 3
+    assert found["replay_messages_left_total",] == 7
+    assert found["tenant_replay_messages_total", "duplicate", "acme"] == 5
+    assert ("tenant_replay_messages_total", "again", "acme") not in found
+    assert found["tenant_replays_in_circles_total", "acme"] == 1
+
+
+def test_phases_of_replays_are_those_of_the_last_measurement() -> None:
+    found = told(*of_a_replay(), replay.ReplaysMeasured({"draining": 1}))
+    assert {key: value for key, value in found.items() if key[0] == "replays"} == {("replays", "draining"): 1}  # type: ignore[index]

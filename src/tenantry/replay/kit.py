@@ -1,0 +1,45 @@
+"""What all replays of one coordinator share, and how often they do what."""
+
+from dataclasses import dataclass
+
+from tenantry.kernel.instant import Seconds
+from tenantry.queue.surroundings import Surroundings
+from tenantry.replay.ports import ReplayStore, Sources, Standing
+from tenantry.replay.window import DEFAULTS, WindowSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """All in seconds. ``tell_every``: the record for people, while it changes; ``tell_at_least_every``: while
+    it does not. ``stand_every``: shares, lanes and classes are asked for so often, ``arrived_every``: what is
+    new in the source. ``patience``: for an answer of a source; ``close_within``: for its closing, which
+    orders wait for. ``retry_store_for``, ``retry_source_for``: the first wait after a failure; a source's
+    doubles up to ``retry_source_cap``. ``rest_for``: between looks at a replay that does nothing."""
+
+    window: WindowSettings = DEFAULTS
+    tell_every: Seconds = 1.0
+    tell_at_least_every: Seconds = 15.0
+    stand_every: Seconds = 1.0
+    arrived_every: Seconds = 10.0
+    patience: Seconds = 10.0
+    close_within: Seconds = 0.5
+    retry_store_for: Seconds = 0.5
+    retry_source_for: Seconds = 1.0
+    retry_source_cap: Seconds = 60.0
+    rest_for: Seconds = 2.0
+    return_batch: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What all replays of one coordinator share."""
+
+    store: ReplayStore
+    sources: Sources
+    standing: Standing
+    around: Surroundings
+    settings: RunSettings
+
+
+class Lost(Exception):
+    """The lease is another's: nothing may be done for this replay here any more."""
