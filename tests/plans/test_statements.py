@@ -42,6 +42,8 @@ HOT = {
     "worker/settle_delivered": DELIVERED,
     "worker/settle_failed": FAILED,
     "worker/reclaim": "100, 100, '0123'",
+    "replays/take_ends": "'r', 100",
+    "replays/keep_terms": "'r', 'acme', 3::smallint, false",
     "worker/renew": "'n1', 1, ARRAY[1, 2]::bigint[], 15.0",
     "registry/find_key": "'k'",
 }

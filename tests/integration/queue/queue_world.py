@@ -20,6 +20,7 @@ from tenantry.postgres.hints import Hints
 from tenantry.postgres.intake_store import PostgresIntakeStore
 from tenantry.postgres.operator_store import PostgresFeederStore, PostgresOperatorStore
 from tenantry.postgres.planner_store import PostgresPlannerStore
+from tenantry.postgres.replay_flows import PostgresReplayFlows
 from tenantry.postgres.urls import DatabaseUrls
 from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.events import NodeJoined, PlannerElected
@@ -50,6 +51,7 @@ class Queue:
     worker: PostgresWorkerStore
     feeder: PostgresFeederStore
     directory: PostgresDirectory
+    replays: PostgresReplayFlows
 
     async def submit(self, tenant: TenantId, jobs: Sequence[NewJob]) -> tuple[JobId, ...]:
         answer = await self.intake.submit(tenant, jobs, bound=None)
@@ -80,6 +82,7 @@ async def opened(
             PostgresWorkerStore(database, hints),
             PostgresFeederStore(database, hints),
             PostgresDirectory(database),
+            PostgresReplayFlows(database, hints),
         )
         await queue.directory.refresh()
         yield queue

@@ -345,3 +345,48 @@ BEGIN
     RETURN 'cancelled';
 END
 $$;
+
+-- As before, and: the id of a parked job is that job's.
+CREATE OR REPLACE FUNCTION tenantry.place_stored(p_tenant text, p_rows tenantry.stored[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM unnest(p_rows) r
+                WHERE r.bulk_id IS NULL
+                  AND (EXISTS (SELECT FROM tenantry.outcomes o WHERE o.job_id = r.job_id)
+                       OR EXISTS (SELECT FROM tenantry.parked p WHERE p.job_id = r.job_id)
+                       OR EXISTS (SELECT FROM tenantry.dead_letters d WHERE d.job_id = r.job_id))) THEN
+        RAISE EXCEPTION 'a job of this id has ended already, or is parked' USING ERRCODE = 'unique_violation';
+    END IF;
+    PERFORM tenantry.reserve(p_tenant, cardinality(p_rows), NULL);
+    PERFORM tenantry.append(p_tenant, tenantry.flows_for(p_tenant, g.targets, g.classes, g.buckets), g.ids, g.payloads,
+                            g.types, g.due, g.costs, g.bulks, array_fill(false, ARRAY[cardinality(p_rows)]))
+       FROM (SELECT array_agg(target ORDER BY stored_id) AS targets, array_agg(job_class ORDER BY stored_id) AS classes,
+                    array_agg(bucket ORDER BY stored_id) AS buckets, array_agg(job_id ORDER BY stored_id) AS ids,
+                    array_agg(payload ORDER BY stored_id) AS payloads, array_agg(content_type ORDER BY stored_id) AS types,
+                    array_agg(due_at ORDER BY stored_id) AS due, array_agg(cost ORDER BY stored_id) AS costs,
+                    array_agg(bulk_id ORDER BY stored_id) AS bulks
+               FROM unnest(p_rows)) g;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION tenantry.bury_stored(p_tenant text, p_rows tenantry.stored[], p_reason text) RETURNS uuid[]
+LANGUAGE sql AS $$
+    WITH named AS (
+        SELECT r.*, CASE WHEN EXISTS (SELECT FROM tenantry.jobs j WHERE j.job_id = r.job_id)
+                           OR EXISTS (SELECT FROM tenantry.outcomes o WHERE o.job_id = r.job_id)
+                           OR EXISTS (SELECT FROM tenantry.parked p WHERE p.job_id = r.job_id)
+                           OR EXISTS (SELECT FROM tenantry.dead_letters d WHERE d.job_id = r.job_id)
+                         THEN gen_random_uuid() ELSE r.job_id END AS own_id
+          FROM unnest(p_rows) r
+    ), dead AS (
+        INSERT INTO tenantry.dead_letters (job_id, tenant_id, target, job_class, payload, content_type, submitted_at,
+                                           attempts, reason)
+        SELECT own_id, tenant_id, target, job_class, payload, content_type, submitted_at, 0,
+               p_reason || CASE WHEN own_id <> job_id THEN format('; it was submitted as %s', job_id) ELSE '' END
+          FROM named
+        RETURNING job_id
+    ), ended AS (
+        INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, bulk_id, ended_at)
+        SELECT own_id, tenant_id, 2, 0, bulk_id, clock_timestamp() FROM named
+    )
+    SELECT coalesce(array_agg(job_id), '{}') FROM dead
+$$;

@@ -39,6 +39,7 @@ _SUITES = (
     "parking",
     "replay_stories",
     "replay_sharing",
+    "replayed_machine",
     "replay_feeding",
     "replay_running",
     "replay_ending",

@@ -68,7 +68,11 @@ class Story:
     runs: Counter[JobId] = field(default_factory=Counter)
 
     async def tell(self, step: Step) -> None:
-        verbs: dict[str, Callable[[Step], Awaitable[None]]] = {
+        await self.verbs()[step.name.partition("_")[0]](step)
+        await self.check()
+
+    def verbs(self) -> dict[str, Callable[[Step], Awaitable[None]]]:
+        return {
             "submit": self.submit,
             "cancel": self.cancel,
             "claim": self.claim,
@@ -78,8 +82,6 @@ class Story:
             "restart": self.restart,
             "take": self.take_over,
         }
-        await verbs[step.name.partition("_")[0]](step)
-        await self.check()
 
     async def submit(self, step: Step) -> None:
         tenant = (ACME, GLOBEX)[step.pick % 2]
@@ -88,7 +90,7 @@ class Story:
         jobs = [replace(job(number, target=target), delay_for=delay_for) for number in range(step.count)]
         await self.world.room()
         answer = await self.world.intake.submit(tenant, jobs, bound=BOUND)
-        room = BOUND - sum(self.owners[id_] == tenant for id_ in self.unended())
+        room = BOUND - sum(self.owners[id_] == tenant for id_ in self.bounded())
         assert isinstance(answer, Accepted) is (step.count <= room)
         if isinstance(answer, Accepted):
             state = JobState.DELAYED if delay_for else JobState.WAITING
@@ -99,15 +101,14 @@ class Story:
         if not self.states:
             return
         id_ = list(self.states)[step.pick % len(self.states)]
-        if self.states[id_] in {JobState.WAITING, JobState.DELAYED}:
+        if self.states[id_] in {JobState.WAITING, JobState.DELAYED, JobState.PARKED}:
             self.states[id_] = JobState.CANCELLED
         assert await self.world.intake.cancel(self.owners[id_], id_) is self.states[id_]
 
     async def claim(self, step: Step) -> None:
         node = self.nodes[step.pick % len(self.nodes)]
-        due = sum(state is JobState.WAITING for state in self.states.values())
         planned = await self.world.hand.claim(node, step.count)
-        assert planned == min(step.count, due)
+        assert planned == min(step.count, len(self.due()))
         if step.name == "claim_for_nobody":  # the worker dies before it takes
             await self.let_leases_run_out(planned)
             return
@@ -127,7 +128,7 @@ class Story:
         report = settlement(held, ending, retry_for=RETRY)
         assert await self.world.worker.settle(node, [report]) == 1
         self.stale.append((node, held))
-        self.states[id_] = _AFTER[ending]
+        self.states[id_] = AFTER[ending]
 
     async def settle_stale(self, ending: Ending) -> None:
         """Whoever lost its claim may say what it likes (law K2)."""
@@ -148,8 +149,12 @@ class Story:
         assert (await self.world.worker.reclaim(limit=100)).jobs == len(self.held) + untaken
         for id_, pair in self.held.items():
             self.stale.append(pair)
-            self.states[id_] = JobState.WAITING
+            self.states[id_] = self.lost(pair[1])
         self.held.clear()
+
+    def lost(self, held: ClaimedJob) -> JobState:
+        """Where a job is whose worker was lost."""
+        return JobState.WAITING
 
     async def restart(self, step: Step) -> None:
         """A worker comes back under its name; what its past holds goes on until it is settled or runs out."""
@@ -176,6 +181,14 @@ class Story:
     def unended(self) -> list[JobId]:
         return [id_ for id_, state in self.states.items() if state not in ENDS]
 
+    def bounded(self) -> list[JobId]:
+        """Those that count to the bounds of their tenants."""
+        return self.unended()
+
+    def due(self) -> list[JobId]:
+        """Those that a planner may claim now."""
+        return [id_ for id_, state in self.states.items() if state is JobState.WAITING]
+
     async def check(self) -> None:
         counts = await self.world.operator.counts()
         expected = Counter(self.states.values())
@@ -185,11 +198,12 @@ class Story:
         assert list(await self.world.operator.audit()) == []
 
 
-_AFTER = {
+AFTER = {
     Ending.DELIVERED: JobState.DELIVERED,
     Ending.DEAD: JobState.DEAD,
     Ending.RETRY: JobState.DELAYED,
     Ending.RELEASED: JobState.WAITING,
+    Ending.PARKED: JobState.PARKED,
 }
 
 

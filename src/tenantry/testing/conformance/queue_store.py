@@ -12,6 +12,7 @@ from tenantry.testing.conformance.operating import OperatorConformance
 from tenantry.testing.conformance.ordering import OrderingConformance
 from tenantry.testing.conformance.parking import ParkingConformance
 from tenantry.testing.conformance.planning import PlannerConformance
+from tenantry.testing.conformance.replayed_machine import ReplayedMachineConformance
 from tenantry.testing.conformance.replaying import ReplayConformance
 from tenantry.testing.conformance.shaping import ShapingConformance
 from tenantry.testing.conformance.shedding import SheddingConformance
@@ -34,6 +35,7 @@ class QueueStoreConformance(
     ReplayConformance,
     ParkingConformance,
     MachineConformance,
+    ReplayedMachineConformance,
 ):
     """Derive from it, and give the fixture ``open_world``: an async callable that opens an empty store.
 
