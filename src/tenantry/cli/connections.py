@@ -81,6 +81,24 @@ def _rabbitmq(tenant: TenantId, connection: Connection, address: SourceAddress) 
     return RabbitSource(connection, address)
 
 
+def _kafka(tenant: TenantId, connection: Connection, address: SourceAddress) -> Source:
+    from tenantry.brokers.kafka.replay_source import TopicSource
+
+    return TopicSource(connection, tenant, address)
+
+
+def _to_kafka(connection: Connection) -> Sender:
+    from tenantry.brokers.kafka.target import KafkaSender
+
+    return KafkaSender(connection)
+
+
+def _kafka_client() -> None:
+    from tenantry.brokers.kafka.replay_source import client
+
+    client()
+
+
 def _to_rabbitmq(connection: Connection) -> Sender:
     from tenantry.brokers.rabbitmq import RabbitSender
 
@@ -97,6 +115,13 @@ _SOURCES: Final[Mapping[str, Callable[[TenantId, Connection, SourceAddress], Sou
     "jsonl": _jsonl,
     "table": _table,
     "rabbitmq": _rabbitmq,
+    "kafka": _kafka,
 }
-_SENDERS: Final[Mapping[str, Callable[[Connection], Sender]]] = {"rabbitmq": _to_rabbitmq}
-_CLIENTS: Final[Mapping[str, Callable[[], None]]] = {"rabbitmq": _rabbitmq_client}
+_SENDERS: Final[Mapping[str, Callable[[Connection], Sender]]] = {
+    "rabbitmq": _to_rabbitmq,
+    "kafka": _to_kafka,
+}
+_CLIENTS: Final[Mapping[str, Callable[[], None]]] = {
+    "rabbitmq": _rabbitmq_client,
+    "kafka": _kafka_client,
+}

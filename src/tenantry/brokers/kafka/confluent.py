@@ -69,7 +69,7 @@ class ConfluentSource:
         while message is not None:
             error = message.error()
             if error is None:
-                record = _record(message)
+                record = record_of(message)
                 self._batch.append(record)
                 held += record.size
                 if len(self._batch) >= room.records or held >= room.bytes:
@@ -168,7 +168,8 @@ def _for_good() -> frozenset[int]:
     return frozenset({*denied, KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 
 
-def _record(message: Any) -> Record:
+def record_of(message: Any) -> Record:
+    """The client's message, which is no error, as a record."""
     kind, millis = message.timestamp()
     at = Timestamp(millis / 1000) if kind else None
     spot = Spot(message.topic(), message.partition())
