@@ -122,6 +122,29 @@ def materialized_view(scene: Scene) -> Iterator[Found]:
             )
 
 
+@RULES.rule(
+    "materialized-of-one",
+    Severity.MEDIUM,
+    summary="A materialized view holds what one tenant saw, and the application may read it.",
+    mechanism="The policies held its owner at the last REFRESH. So it is empty, or it holds the rows of the "
+    "tenant that was bound then; and whoever may select from it sees those, whatever tenant is bound now.",
+    fix="Use a view with security_invoker, or a table with policies of its own.",
+)
+def materialized_of_one(scene: Scene) -> Iterator[Found]:
+    doors = Doors(scene)
+    for view in scene.relations("materialized view"):
+        tables = sorted(oid for oid in view.reads if scene.is_tenant_table(oid))
+        users = scene.users(view, "SELECT") if tables and not doors.leaks(view, view.owner) else ()
+        if users:
+            yield Found(
+                f"materialized view {view.title}",
+                f"{users[0].name} may read {view.title}, which holds what was seen at its last REFRESH.",
+                f"REVOKE SELECT ON {view.title} FROM {quoted(users[0].name)};",  # noqa: S608 - shown, not run
+                tables[0],
+                users[0].name,
+            )
+
+
 _VERBS: tuple[Privilege, ...] = ("INSERT", "UPDATE", "DELETE")
 
 

@@ -1,0 +1,13 @@
+-- What a materialized view read, it read as its owner.
+-- @common
+CREATE TABLE orders (tenant_id int NOT NULL, id int NOT NULL, note text, PRIMARY KEY (tenant_id, id));
+ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
+ALTER TABLE orders FORCE ROW LEVEL SECURITY;
+GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO shop_app;
+CREATE POLICY tenant ON orders TO shop_app USING (tenant_id = NULLIF(current_setting('app.tenant_id', true), '')::int) WITH CHECK (tenant_id = NULLIF(current_setting('app.tenant_id', true), '')::int);
+-- @broken
+CREATE MATERIALIZED VIEW totals AS SELECT tenant_id, count(*) FROM orders GROUP BY 1;
+GRANT SELECT ON totals TO shop_app;
+-- @right
+CREATE VIEW totals WITH (security_invoker = true) AS SELECT tenant_id, count(*) FROM orders GROUP BY 1;
+GRANT SELECT ON totals TO shop_app;
