@@ -78,7 +78,7 @@ def plan(options: PlanOptions) -> None:
     bounds = _bounds(options)
     _refuse_idle_options(options)
     found, output = run(_planned(options)), Output.of(options)
-    text = "" if found.objections else _written(found, options, bounds)
+    text = _written(found, options, bounds) if found.steps else ""
     output.data(_plan_data(found, text))
     _tell_objections(output, found)
     if found.steps and options.output is not None:

@@ -69,19 +69,20 @@ class Ground:
     def policies(self, relation: Relation) -> tuple[Policy, ...]:
         return self._bare.policies_of.get(relation.oid, ())
 
+    def led_by(self, relation: Relation, column: str) -> Iterator[Index]:
+        """The indexes that find one tenant's rows: whole, valid, and ``column`` first."""
+        for each in self.indexes(relation):
+            whole = each.valid and not each.predicate and each.method in {"btree", "hash"}
+            if whole and _keys(each)[:1] == [column]:
+                yield each
+
     def is_led(self, relation: Relation, column: str) -> bool:
-        """Whether an index finds one tenant's rows: whole, valid, and ``column`` first."""
-        return any(
-            each.valid
-            and not each.predicate
-            and each.method in {"btree", "hash"}
-            and _keys(each)[:1] == [column]
-            for each in self._indexes(relation)
-        )
+        """Whether there is one."""
+        return any(True for _ in self.led_by(relation, column))
 
     def has_plain(self, relation: Relation, column: str) -> bool:
         """Whether it has exactly the index that a plan would build."""
-        return any(each.valid and _is_plain(each, column) for each in self._indexes(relation))
+        return any(each.valid and _is_plain(each, column) for each in self.indexes(relation))
 
     def index_name(self, relation: Relation, column: str, planned: set[TableName]) -> TableName:
         """A name for a new index, and adds it to those ``planned``. The name that an unfinished build of the
@@ -98,7 +99,7 @@ class Ground:
         if relation.kind != "table":
             return frozenset()
         return frozenset(
-            each.name for each in self._indexes(relation) if not each.valid and _is_plain(each, column)
+            each.name for each in self.indexes(relation) if not each.valid and _is_plain(each, column)
         )
 
     def lacks(self, role: str, privileges: Iterable[str], relation: Relation) -> tuple[str, ...]:
@@ -110,7 +111,7 @@ class Ground:
         own = [each.privileges for each in relation.grants if each.grantee == role != relation.owner]
         return tuple(each for each in privileges if any(_upper(each) in found for found in own))
 
-    def _indexes(self, relation: Relation) -> tuple[Index, ...]:
+    def indexes(self, relation: Relation) -> tuple[Index, ...]:
         return self._bare.indexes_of.get(relation.oid, ())
 
     @cached_property
