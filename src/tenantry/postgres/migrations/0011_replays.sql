@@ -215,20 +215,20 @@ END
 $$;
 
 -- Write what became of keys, named with their first sights: parallel arrays. Only those that p_replay has, or takes now.
--- Failed says less than unknown: the target may have it. EXECUTE for the same reason; and one probe a key, whatever the
--- statistics of a generation that was empty this morning say.
+-- Failed says less than unknown: the target may have it. EXECUTE for the same reason; and each key is looked up once and
+-- then joined by its hash, whatever the statistics of a generation that was empty this morning say.
 CREATE FUNCTION tenantry.mark_keys(
     p_tenant text, p_replay text, p_taking boolean, p_keys bytea[], p_seen timestamptz[], p_states smallint[], p_failings integer[]
 ) RETURNS void LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off AS $$
+SET enable_seqscan = off SET enable_nestloop = off AS $$
 BEGIN
     IF p_keys IS NULL THEN RETURN; END IF;
     EXECUTE
         'UPDATE tenantry.replay_keys d
             SET state = CASE WHEN d.state = 3 AND g.state = 4 THEN 3 ELSE g.state END, failings = d.failings + g.failings, replay_id = $2
            FROM unnest($4, $5, $6, $7) g (key, seen_at, state, failings)
-          WHERE d.tenant_id = $1 AND d.key = g.key AND d.seen_at = g.seen_at AND (d.replay_id = $2 OR $3)
-            AND d.seen_at BETWEEN $8 AND $9'
+          WHERE d.tenant_id = $1 AND d.key = ANY ($4) AND d.seen_at BETWEEN $8 AND $9
+            AND d.key = g.key AND d.seen_at = g.seen_at AND (d.replay_id = $2 OR $3)'
         USING p_tenant, p_replay, p_taking, p_keys, p_seen, p_states, p_failings,
               (SELECT min(s) FROM unnest(p_seen) s), (SELECT max(s) FROM unnest(p_seen) s);
 END

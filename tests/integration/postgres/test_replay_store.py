@@ -1,0 +1,264 @@
+"""What only a real PostgreSQL shows of the replays' store: rows it cannot take, partitions, rights, and many
+sessions at once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from tenantry.kernel.clock import SystemClock
+from tenantry.kernel.randomness import SeededRandomness, SystemRandomness
+from tenantry.lanes.model import HTTP
+from tenantry.postgres.database import Database
+from tenantry.postgres.hints import Hints
+from tenantry.postgres.intake_store import PostgresIntakeStore
+from tenantry.postgres.planner_store import PostgresPlannerStore
+from tenantry.postgres.replay_desk import PostgresReplayDesk
+from tenantry.postgres.replay_store import PostgresReplayStore
+from tenantry.postgres.urls import DatabaseUrls
+from tenantry.postgres.worker_store import PostgresWorkerStore
+from tenantry.queue.model import Ending, Node, NodeId
+from tenantry.replay.model import Fate, Lease, Membership, Quotas, ReplayState
+from tenantry.testing.conformance.replay_world import end_of, several, spec_of, staged, where, window_of
+from tenantry.testing.conformance.world import ACME, GLOBEX, Hand
+
+pytestmark = pytest.mark.needs_postgres
+
+
+@dataclass(slots=True)
+class Rooms:
+    """The stores of one process."""
+
+    database: Database
+    hints: Hints
+    desk: PostgresReplayDesk
+    store: PostgresReplayStore
+
+    async def running(self) -> Lease:
+        plan = await self.desk.plan(spec_of(), Membership(), "")
+        assert await self.desk.start(ACME, plan.id, Quotas()) is not None
+        (taken,) = await self.store.take("one", 600.0, limit=1)
+        return Lease(taken.id, taken.token)
+
+
+@pytest.fixture
+async def rooms(database_urls: DatabaseUrls) -> AsyncIterator[Rooms]:
+    async with await Database.open(database_urls) as database:
+        hints = Hints(database)
+        desk = PostgresReplayDesk(database, hints, SystemRandomness())
+        yield Rooms(database, hints, desk, PostgresReplayStore(database, hints))
+        await hints.close()
+
+
+# -- rows that the database cannot take (case R2) -----------------------------------------------------------
+
+
+async def test_r2_rows_that_cannot_be_stored_are_found_and_the_others_are_staged(rooms: Rooms) -> None:
+    lease = await rooms.running()
+    messages = several(20)
+    messages[3] = replace(messages[3], headers={"x": "a\x00b"})
+    messages[11] = replace(messages[11], target=replace(messages[11]).target + "\x00")  # type: ignore[arg-type]
+    messages[12] = replace(messages[12], origin="\ud800")
+    fed = await rooms.store.feed(lease, window_of(*messages, position="20", left=2))
+    assert fed is not None
+    assert [at for at, fate in enumerate(fed.fates) if fate is Fate.BROKEN] == [3, 11, 12]
+    assert sum(fate is Fate.STAGED for fate in fed.fates) == 17
+    view = await rooms.desk.replay(ACME, lease.replay)
+    assert view is not None
+    assert (view.position, view.counts.left, where(view.counts)) == ("", 0, {"waiting": 17})
+    marked = [
+        replace(each, broken="the store cannot take it") if fate is Fate.BROKEN else each
+        for each, fate in zip(messages, fed.fates, strict=True)
+    ]
+    fed = await rooms.store.feed(lease, window_of(*marked, position="20", left=2))
+    assert fed is not None
+    assert [fed.fates.count(fate) for fate in (Fate.AGAIN, Fate.PARKED)] == [17, 3]
+    view = await rooms.desk.replay(ACME, lease.replay)
+    assert view is not None
+    assert (view.position, view.counts.left, where(view.counts)) == ("20", 2, {"waiting": 17, "parked": 3})
+    headers = [each.headers for each in await rooms.desk.parked(ACME, lease.replay, limit=9)]
+    assert {"x": "a\ufffdb"} in headers
+
+
+# -- generations --------------------------------------------------------------------------------------------
+
+
+async def test_a_feed_makes_its_generation_where_nobody_has_tidied(
+    rooms: Rooms, database_urls: DatabaseUrls
+) -> None:
+    assert await _generations(database_urls) == 0
+    lease = await rooms.running()
+    assert await rooms.store.feed(lease, window_of(staged("a"))) is not None
+    assert await _generations(database_urls) == 2 * 8, "today's and tomorrow's, for each hash"
+
+
+async def test_what_expired_is_dropped_by_the_partition_and_no_row_of_it_is_touched(
+    rooms: Rooms, database_urls: DatabaseUrls
+) -> None:
+    lease = await rooms.running()
+    await rooms.store.feed(lease, window_of(*several(50), lifetime_for=86_400.0))
+    admin = await asyncpg.connect(database_urls.admin)
+    old = (datetime.now(UTC) - timedelta(days=3)).date()  # noqa: TID251 - as the database has it
+    await admin.execute("SELECT tenantry.roll_keys($1::date, $1::date + 4)", old)
+    await admin.execute("UPDATE tenantry.replay_keys SET seen_at = seen_at - interval '3 days'")
+    await admin.execute("UPDATE tenantry.replay_generations SET day = day - 3")
+    await admin.execute("SELECT pg_stat_reset()")
+    before = await _generations(database_urls)
+    await rooms.store.tidy(now_kept_for=86_400.0)
+    assert before - await _generations(database_urls) == 2 * 8
+    assert await admin.fetchval("SELECT count(*) FROM tenantry.replay_keys") == 0
+    deleted = "SELECT coalesce(sum(n_tup_del), 0) FROM pg_stat_user_tables WHERE relname LIKE 'replay_keys%'"
+    assert await admin.fetchval(deleted) == 0
+    await admin.close()
+
+
+async def _generations(urls: DatabaseUrls) -> int:
+    admin = await asyncpg.connect(urls.admin)
+    try:
+        return int(
+            await admin.fetchval("SELECT count(*) FROM pg_class WHERE relname ~ '^replay_keys_\\d_\\d{8}$'")
+        )
+    finally:
+        await admin.close()
+
+
+# -- rights -------------------------------------------------------------------------------------------------
+
+
+async def test_a_tenants_login_reads_its_own_replays_and_keys_and_changes_none(
+    rooms: Rooms, database_urls: DatabaseUrls
+) -> None:
+    lease = await rooms.running()
+    await rooms.store.feed(lease, window_of(staged("a"), staged("b", broken="bad")))
+    tenant = await asyncpg.connect(database_urls.tenant)
+    for name, bound, rows in (("acme", ACME, 1), ("globex", GLOBEX, 0), ("", "", 0)):
+        await tenant.execute("SELECT set_config('tenantry.tenant_id', $1, false)".replace("$1", f"'{bound}'"))
+        for table in ("replays", "replay_tenants", "replay_generations"):
+            assert await tenant.fetchval(f"SELECT count(*) FROM tenantry.{table}") == rows, name
+        assert await tenant.fetchval("SELECT count(*) FROM tenantry.replay_keys") == 2 * rows
+    for change in (
+        "UPDATE tenantry.replays SET state = 'running'",
+        "UPDATE tenantry.replay_keys SET state = 2",
+        "DELETE FROM tenantry.replay_keys",
+        "SELECT * FROM tenantry.replay_fed",
+        "SELECT tenantry.start_replay('acme', 'x', NULL, 1, '')",
+        "SELECT tenantry.send_back('acme', gen_random_uuid(), NULL, NULL, NULL)",
+        "SELECT tenantry.roll_keys('2000-01-01', '2000-01-02')",
+        "INSERT INTO tenantry.replays (replay_id, tenant_id, state) VALUES ('r', 'acme', 'running')",
+        "SELECT * FROM tenantry.replay_keys_0",
+    ):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await tenant.execute(change)
+    await tenant.close()
+
+
+# -- many sessions at once ----------------------------------------------------------------------------------
+
+
+async def test_counts_add_up_at_every_instant_while_everybody_writes_at_once(
+    rooms: Rooms, database_urls: DatabaseUrls
+) -> None:
+    """A feeder, a worker, a folder and people, each at its own pace; and one who counts all the while. What
+    is taken never falls, nothing is negative, and in the end every message is somewhere once."""
+    lease, crowd = await rooms.running(), 600
+    async with await Database.open(database_urls, application_name="queue") as database:
+        queue = Crowd(database, rooms, lease, SeededRandomness(3))
+        await queue.join()
+        async with asyncio.TaskGroup() as group:
+            for part in (queue.feed(crowd), queue.work(), queue.fold(), queue.meddle(), queue.watch()):
+                group.create_task(part)
+        while await rooms.store.return_waiting(lease, limit=100):
+            pass
+        ended = await rooms.store.move(lease, ReplayState.CANCELLED, running_for=1.0, progress="")
+        assert ended is not None
+        assert ended.counts.taken == queue.staged >= 400
+        assert set(where(ended.counts)) >= {"delivered", "parked", "dead", "returned"}
+        assert sum(where(ended.counts).values()) == ended.counts.taken
+        await queue.check_books()
+
+
+_ENDINGS = tuple(Ending)
+
+
+class Crowd:
+    """Everybody who writes."""
+
+    def __init__(self, database: Database, rooms: Rooms, lease: Lease, chance: SeededRandomness) -> None:
+        self._rooms, self._lease, self._chance = rooms, lease, chance
+        self._hints = Hints(database)
+        self._database = database
+        self._hand = Hand(PostgresPlannerStore(database, self._hints))
+        self._worker = PostgresWorkerStore(database, self._hints)
+        self._intake = PostgresIntakeStore(database, self._hints, SystemClock(), SystemRandomness())
+        self._node: Node | None = None
+        self._done = asyncio.Event()
+        self.staged = 0
+
+    async def join(self) -> None:
+        node = await self._worker.register(NodeId("one"), "shared", 1_000, {HTTP})
+        assert isinstance(node, Node)
+        self._node = node
+
+    async def feed(self, crowd: int) -> None:
+        for start in range(0, crowd, 20):
+            messages = [staged(f"m{n}") for n in range(start, start + 20)]
+            fed = None
+            while fed is None and not self._done.is_set():  # paused at this very moment, or cancelled
+                fed = await self._rooms.store.feed(self._lease, window_of(*messages))
+            self.staged += fed.fates.count(Fate.STAGED) if fed else 0
+
+    async def work(self) -> None:
+        """Claim and settle, in every way, until the replay was cancelled and nothing is held."""
+        assert self._node is not None
+        while not self._done.is_set() or self._hand.running:
+            await self._hand.claim(self._node, 15)
+            for job in await self._worker.take(self._node, 30.0):
+                ending = _ENDINGS[int(self._chance.uniform(0, len(_ENDINGS)))]
+                await self._worker.settle(self._node, [end_of(job, ending)])
+            await self._hand.listen()
+
+    async def fold(self) -> None:
+        while not self._done.is_set():
+            assert await self._rooms.store.fold(self._lease) is not None
+
+    async def meddle(self) -> None:
+        """A person sends back and drops what is parked, cancels jobs, and at last the replay."""
+        desk, replay = self._rooms.desk, self._lease.replay
+        while self.staged < 400:
+            for aside in await desk.parked(ACME, replay, limit=4):
+                await (desk.drop(ACME, aside.job) if self._chance.uniform(0, 1) < 0.3 else
+                       desk.send_back(ACME, aside.job, None, None))  # fmt: skip
+            for view in await self._intake.jobs(ACME, state=None, limit=3):
+                await self._intake.cancel(ACME, view.id)
+            await desk.pause(ACME, replay)
+            await desk.resume(ACME, replay)
+        assert await desk.cancel(ACME, replay) is not None
+        self._done.set()
+
+    async def watch(self) -> None:
+        taken = 0
+        while not self._done.is_set():
+            counts = (await self._rooms.store.counts([self._lease.replay]))[self._lease.replay]
+            assert counts.taken >= taken, counts
+            assert min(where(counts).values(), default=0) >= 0, counts
+            taken = counts.taken
+
+    async def check_books(self) -> None:
+        """What the counters say lies in the tables."""
+        row = await self._database.side.fetchrow(
+            "SELECT (SELECT count(*) FROM tenantry.jobs) AS jobs, "
+            "(SELECT count(*) FROM tenantry.parked) AS parked, "
+            "(SELECT count(*) FROM tenantry.replay_fed WHERE parked) AS fed_parked, "
+            "(SELECT count(*) FROM tenantry.replay_fed) AS fed, "
+            "(SELECT count(*) FROM tenantry.replay_keys WHERE state = 1) AS staged, "
+            "(SELECT count(*) FROM tenantry.dead_letters) AS letters"
+        )
+        assert row is not None
+        counts = (await self._rooms.store.counts([self._lease.replay]))[self._lease.replay]
+        assert row["jobs"] == row["staged"] == 0
+        assert row["parked"] == row["fed_parked"] == row["fed"] == counts.parked - counts.dropped
+        assert row["letters"] == counts.dead + counts.returned
+        await self._hints.close()
