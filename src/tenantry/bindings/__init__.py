@@ -37,14 +37,14 @@ from tenantry.bindings.errors import (
     TenantMissing,
     TransactionOpen,
 )
-from tenantry.bindings.model import Binding, Finding, Leftover, TenantType
+from tenantry.bindings.model import Binding, Leftover, LeftoverKind, TenantType
 
 __all__ = [
     "Binding",
     "FailureHidden",
-    "Finding",
-    "LeftBehind",
     "Leftover",
+    "LeftBehind",
+    "LeftoverKind",
     "OtherTenant",
     "TenantChanged",
     "TenantMissing",

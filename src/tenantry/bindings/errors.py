@@ -13,16 +13,17 @@
 
 from collections.abc import Sequence
 
-from tenantry.bindings.model import Finding, Leftover
+from tenantry.bindings.model import Leftover, LeftoverKind
 from tenantry.kernel.errors import UsageError
 
 _SAID = {
-    Leftover.SETTING: "{} has a value outside a transaction (SET without LOCAL, or a default of the role, "
-    "the database or the connection)",
-    Leftover.ROLE: "it runs as the role {} (SET ROLE was left behind, or the login is not the one declared)",
-    Leftover.TEMPORARY: "the temporary object {} is there",
-    Leftover.CURSOR: "the cursor {} WITH HOLD is open",
-    Leftover.POWERFUL: "the role {} is a superuser or has BYPASSRLS, so that no row policy applies to it",
+    LeftoverKind.SETTING: "{} has a value outside a transaction (SET without LOCAL, or a default of the "
+    "role, the database or the connection)",
+    LeftoverKind.ROLE: "it runs as the role {} (SET ROLE was left behind, or the login is not the one "
+    "declared)",
+    LeftoverKind.TEMPORARY: "the temporary object {} is there",
+    LeftoverKind.CURSOR: "the cursor {} WITH HOLD is open",
+    LeftoverKind.POWERFUL: "the role {} is a superuser or has BYPASSRLS, so that no row policy applies to it",
 }
 
 
@@ -59,11 +60,11 @@ class TransactionOpen(UsageError):
 
 
 class LeftBehind(UsageError):
-    """``findings``: what was on the connection. ``cleaned``: whether it is gone, and the connection fit."""
+    """``leftovers``: what was on the connection. ``cleaned``: whether it is gone, and the connection fit."""
 
-    def __init__(self, findings: Sequence[Finding], *, cleaned: bool) -> None:
-        self.findings, self.cleaned = tuple(findings), cleaned
-        found = "; ".join(_SAID[finding.kind].format(finding.name) for finding in findings)
+    def __init__(self, leftovers: Sequence[Leftover], *, cleaned: bool) -> None:
+        self.leftovers, self.cleaned = tuple(leftovers), cleaned
+        found = "; ".join(_SAID[leftover.kind].format(leftover.name) for leftover in leftovers)
         after = "It was cleaned: try again" if cleaned else "It cannot be cleaned from here, and was closed"
         super().__init__(f"the connection is unfit for a tenant: {found}. No tenant was bound. {after}")
 

@@ -38,7 +38,7 @@ DEFAULT = Binding()
 """A text in ``app.tenant_id``, strict."""
 
 
-class Leftover(StrEnum):
+class LeftoverKind(StrEnum):
     """What a connection may carry from an earlier use, or be, that makes it unfit for a tenant."""
 
     SETTING = "setting"  # the tenant's setting has a value outside a transaction
@@ -49,10 +49,10 @@ class Leftover(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Leftover:
     """One thing that was found; ``name`` is the setting's, the role's, the table's, the cursor's."""
 
-    kind: Leftover
+    kind: LeftoverKind
     name: str
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any
 
 from tenantry.bindings.errors import FailureHidden, LeftBehind, TenantChanged, TenantMissing
-from tenantry.bindings.model import Binding, Facts, Finding, Judged, Leftover, Read, Run
+from tenantry.bindings.model import Binding, Facts, Judged, Leftover, LeftoverKind, Read, Run
 from tenantry.bindings.statements import statements
 from tenantry.bindings.values import tenant_value
 from tenantry.kernel.errors import UsageError
@@ -22,10 +22,10 @@ UNBOUND = ""
 """The value of a transaction without a tenant: the policies see NULL, and no rows."""
 
 _CURES = {
-    Leftover.SETTING: "RESET {setting}",
-    Leftover.ROLE: "RESET ROLE",
-    Leftover.TEMPORARY: "DISCARD TEMP",
-    Leftover.CURSOR: "CLOSE ALL",
+    LeftoverKind.SETTING: "RESET {setting}",
+    LeftoverKind.ROLE: "RESET ROLE",
+    LeftoverKind.TEMPORARY: "DISCARD TEMP",
+    LeftoverKind.CURSOR: "CLOSE ALL",
 }
 
 _DIVISION_BY_ZERO = "22012"  # what the check in front of COMMIT raises
@@ -60,9 +60,9 @@ def opening(binding: Binding, value: str, *, begin: str, judged: Judged) -> Proc
     judged.done = True
 
 
-def _refusing(binding: Binding, found: Sequence[Finding]) -> Procedure:
-    rest: Sequence[Finding] = found
-    cures = dict.fromkeys(_CURES[finding.kind] for finding in found if finding.kind in _CURES)
+def _refusing(binding: Binding, found: Sequence[Leftover]) -> Procedure:
+    rest: Sequence[Leftover] = found
+    cures = dict.fromkeys(_CURES[leftover.kind] for leftover in found if leftover.kind in _CURES)
     if cures:
         yield Run(";".join(cures).format(setting=binding.setting))
         rest = unfit(binding, facts_of((yield Read(statements(binding).facts))))
@@ -76,15 +76,15 @@ def facts_of(row: Sequence[Any]) -> Facts:
     return Facts(setting, user, login, bool(powerful), tuple(temporary), tuple(cursors))
 
 
-def unfit(binding: Binding, facts: Facts) -> tuple[Finding, ...]:
+def unfit(binding: Binding, facts: Facts) -> tuple[Leftover, ...]:
     """Everything that makes a session unfit for a tenant; empty for a fit one."""
-    found = [Finding(Leftover.SETTING, binding.setting)] if facts.setting else []
+    found = [Leftover(LeftoverKind.SETTING, binding.setting)] if facts.setting else []
     if facts.user != (binding.role or facts.login):
-        found.append(Finding(Leftover.ROLE, facts.user))
+        found.append(Leftover(LeftoverKind.ROLE, facts.user))
     if facts.powerful:
-        found.append(Finding(Leftover.POWERFUL, facts.user))
-    found += [Finding(Leftover.TEMPORARY, name) for name in facts.temporary]
-    found += [Finding(Leftover.CURSOR, name) for name in facts.cursors]
+        found.append(Leftover(LeftoverKind.POWERFUL, facts.user))
+    found += [Leftover(LeftoverKind.TEMPORARY, name) for name in facts.temporary]
+    found += [Leftover(LeftoverKind.CURSOR, name) for name in facts.cursors]
     return tuple(found)
 
 

@@ -5,4 +5,7 @@ Public: these names change only with a note in the changelog. Nothing here reads
 ``clock``    :class:`ManualClock`
 ``target``   :class:`Target`, :class:`Story`, :class:`Received`; how it is under load is in ``load``
 ``jobs``     :func:`claimed_job`
+``isolation``      which doors of a table are open between two tenants; ``pytest_plugin`` has it as
+                   ``assert_isolated(table)``
+``row_policies``   the mutation kit of the audit of row policies
 """

@@ -13,7 +13,7 @@ from tenantry.bindings import (
     Binding,
     FailureHidden,
     LeftBehind,
-    Leftover,
+    LeftoverKind,
     OtherTenant,
     TenantChanged,
     TenantMissing,
@@ -279,10 +279,10 @@ async def test_a_child_task_has_transactions_of_its_own(door_to: OpenDoor, name:
 
 
 LEFT = {
-    "SET app.tenant_id = 'globex'": Leftover.SETTING,
-    f"SET ROLE {OTHER_ROLE}": Leftover.ROLE,
-    "CREATE TEMP TABLE notes AS SELECT 1 AS leaked": Leftover.TEMPORARY,
-    "DECLARE kept CURSOR WITH HOLD FOR SELECT * FROM notes": Leftover.CURSOR,
+    "SET app.tenant_id = 'globex'": LeftoverKind.SETTING,
+    f"SET ROLE {OTHER_ROLE}": LeftoverKind.ROLE,
+    "CREATE TEMP TABLE notes AS SELECT 1 AS leaked": LeftoverKind.TEMPORARY,
+    "DECLARE kept CURSOR WITH HOLD FOR SELECT * FROM notes": LeftoverKind.CURSOR,
 }
 
 
@@ -297,7 +297,7 @@ async def test_d2_what_careless_code_left_on_a_connection_is_refused_and_cleaned
     with pytest.raises(LeftBehind, match="No tenant was bound") as refused:
         async with door.bound("acme") as hand:
             await hand.rows("SELECT 1")
-    assert [finding.kind for finding in refused.value.findings] == [LEFT[statement]]
+    assert [leftover.kind for leftover in refused.value.leftovers] == [LEFT[statement]]
     assert refused.value.cleaned
     await assert_fit(door)
 
@@ -310,7 +310,7 @@ async def test_all_that_was_left_at_once_is_named_and_cleaned(door_to: OpenDoor,
     with pytest.raises(LeftBehind) as refused:
         async with door.bound("acme") as hand:
             await hand.rows("SELECT 1")
-    assert {finding.kind for finding in refused.value.findings} == set(LEFT.values())
+    assert {leftover.kind for leftover in refused.value.leftovers} == set(LEFT.values())
     await assert_fit(door)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tenantry.bindings import Binding, LeftBehind, use_tenant
 from tenantry.bindings.context import current_tenant, enter, leave
 from tenantry.bindings.errors import OtherTenant, TenantMissing
-from tenantry.bindings.model import Facts, Finding, Judged, Leftover, TenantType
+from tenantry.bindings.model import Facts, Judged, Leftover, LeftoverKind, TenantType
 from tenantry.bindings.names import literal
 from tenantry.bindings.rules import drive, opening, unfit, why_not_committed
 from tenantry.bindings.statements import begin
@@ -83,10 +83,11 @@ def test_begin_has_the_modes_that_are_given() -> None:
 def test_each_leftover_is_a_finding_and_a_fit_session_has_none() -> None:
     assert unfit(Binding(), FIT) == ()
     found = unfit(Binding(role="app"), Facts(True, "reader", "app", True, ("t",), ("c",)))
-    assert [finding.kind for finding in found] == [
-        Leftover.SETTING, Leftover.ROLE, Leftover.POWERFUL, Leftover.TEMPORARY, Leftover.CURSOR,
+    assert [leftover.kind for leftover in found] == [
+        LeftoverKind.SETTING, LeftoverKind.ROLE, LeftoverKind.POWERFUL, LeftoverKind.TEMPORARY,
+        LeftoverKind.CURSOR,
     ]  # fmt: skip
-    assert unfit(Binding(role="owner"), FIT) == (Finding(Leftover.ROLE, "app"),)
+    assert unfit(Binding(role="owner"), FIT) == (Leftover(LeftoverKind.ROLE, "app"),)
 
 
 class Session:
