@@ -90,7 +90,8 @@ class MemoryReplayDesk:
         self._books.take_up(run)
         run.alike.clear()
         run.delivered.clear()
-        return self._order(tenant, replay, ReplayEvent.CONTINUED, paused=None)
+        goes_on = False if run.hold.stops else None
+        return self._order(tenant, replay, ReplayEvent.CONTINUED, paused=goes_on)
 
     async def rebudget(self, tenant: TenantId, replay: ReplayId, spec: ReplaySpec) -> ReplayView | None:
         run = self._books.run_of(tenant, replay)

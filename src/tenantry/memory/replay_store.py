@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from tenantry.kernel.errors import InvalidValue, InvariantBroken
 from tenantry.kernel.instant import Seconds
-from tenantry.memory.queue_replays import withdraw
+from tenantry.memory.queue_replays import pause, withdraw
 from tenantry.memory.replay_books import ReplayBooks
 from tenantry.memory.replay_feed import feed
 from tenantry.memory.replay_records import Run
@@ -95,7 +95,9 @@ class MemoryReplayStore:
         unended = books.counts(run).unended
         if state in ENDED and unended:
             raise InvariantBroken(f"replay {run.id} has {unended} messages under way and cannot end")
-        run.state, run.hold = state, run.hold if waits else hold
+        stopped, run.state, run.hold = _stops(run.hold), state, run.hold if waits else hold
+        if _stops(run.hold) is not stopped:
+            pause(books.queue, run.tenant, run.id, paused=not stopped)
         run.running_for, run.progress = running_for, progress
         if state in ENDED:
             self._end(run)
@@ -147,3 +149,7 @@ class MemoryReplayStore:
         jobs, now = self._books.queue.look(run.tenant).jobs, self._books.now()
         known = (jobs[job] for job in run.fed if job in jobs)
         return any(job.state(now) is JobState.PARKED for job in known)
+
+
+def _stops(hold: Hold | None) -> bool:
+    return hold is not None and hold.stops

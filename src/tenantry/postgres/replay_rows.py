@@ -104,7 +104,7 @@ def parked_of(row: asyncpg.Record) -> ParkedMessage:
 def _hold(row: asyncpg.Record) -> Hold | None:
     if row["hold_rule"] is None:
         return None
-    return Hold(HoldRule(row["hold_rule"]), row["hold_reason"], _at(row["frees_at"]))
+    return Hold(HoldRule(row["hold_rule"]), row["hold_reason"], _at(row["frees_at"]), row["hold_stops"])
 
 
 def _at(moment: datetime | None) -> Timestamp | None:

@@ -35,7 +35,7 @@ from tenantry.replay.quotas import over_a_day, over_keys
 
 _FEED = "replay/feed"
 _FOLD = "SELECT tenantry.fold_replay($1, $2, $3, $4)"
-_MOVE = "SELECT tenantry.move_replay($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+_MOVE = "SELECT tenantry.move_replay($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 _ADMIT = "SELECT tenantry.admit_replay($1, $2, $3)"
 _RETURN = "SELECT tenantry.return_replay($1, $2, $3, $4)"
 _ROLL = "SELECT tenantry.roll_keys((now() AT TIME ZONE 'UTC')::date, (now() AT TIME ZONE 'UTC')::date + 1)"
@@ -161,7 +161,11 @@ class PostgresReplayStore:
         while state in ENDED and (more := await self.fold(lease)) is not False:
             if more is None:
                 return None
-        held = (None, None, None) if hold is None else (hold.rule, hold.reason, _datetime(hold))
+        held = (
+            (None, None, None, False)
+            if hold is None
+            else (hold.rule, hold.reason, _datetime(hold), hold.stops)
+        )
         with translated("moving a replay"):
             try:
                 moved = await self._pool.fetchval(

@@ -32,6 +32,7 @@ from tenantry.replay.model import (
     Window,
 )
 from tenantry.replay.progress import DryRun
+from tenantry.replay.quotas import quotas_of
 from tenantry.replay.reading import Reader
 from tenantry.replay.staging import REFUSED, Stager, broken
 
@@ -123,11 +124,8 @@ class Feeder:
 
     @property
     def quotas(self) -> Quotas:
-        """The tenant's, as its tier says now; none for a tenant that is not in the registry any more."""
-        tier = self._around.directory.tier_of(self._view.spec.tenant)
-        if tier is None:
-            return Quotas()
-        return Quotas(tier.replayed_a_day, tier.dedup_keys, tier.replays)
+        """The tenant's, as its tier says now."""
+        return quotas_of(self._around.directory.tier_of(self._view.spec.tenant))
 
     def _window(self, position: Position | None, left: int, *, exhausted: bool) -> Window:
         """One without its messages."""

@@ -1,7 +1,8 @@
 """What a tenant's quotas say when they are reached, and the day that they count by. Pure."""
 
+from tenantry.config.tiers import Tier
 from tenantry.kernel.instant import Timestamp
-from tenantry.replay.model import Hold, HoldRule
+from tenantry.replay.model import Hold, HoldRule, Quotas
 
 _DAY = 86_400
 
@@ -29,3 +30,8 @@ def over_keys(most: int, frees_at: Timestamp) -> Hold:
 def over_running(most: int | None) -> Hold:
     """The tenant has its most replays running; ``most`` is None only where nobody waits."""
     return Hold(HoldRule.CONCURRENCY, f"the tenant's {most} replays are running: it waits for a place")
+
+
+def quotas_of(tier: Tier | None) -> Quotas:
+    """What a tier gives each of its tenants; none to a tenant that is in the registry no more. Pure."""
+    return Quotas() if tier is None else Quotas(tier.replayed_a_day, tier.dedup_keys, tier.replays)

@@ -20,6 +20,7 @@ CREATE TABLE tenantry.replays (
     hold_rule        text,
     hold_reason      text,
     frees_at         timestamptz,
+    hold_stops       boolean          NOT NULL DEFAULT false, -- its flows are paused until it frees
     placed           boolean          NOT NULL DEFAULT false, -- it is one of those that may run at once
     created_at       timestamptz      NOT NULL DEFAULT clock_timestamp(),
     started_at       timestamptz,
@@ -602,6 +603,7 @@ BEGIN
            hold_rule = CASE WHEN p_order = 'resume' AND NOT placed THEN 'concurrency' END,
            hold_reason = CASE WHEN p_order = 'resume' AND NOT placed THEN p_reason END,
            frees_at = NULL,
+           hold_stops = false,
            sampled = sampled OR p_order = 'continue' AND hold_rule = 'sample',
            ended_at = CASE WHEN p_order = 'cancel' AND state = 'planned' THEN clock_timestamp() END
      WHERE replay_id = p_replay;
@@ -609,8 +611,8 @@ BEGIN
         WHILE tenantry.fold_ends(p_replay, p_tenant, 1000, p_faults) LOOP NULL; END LOOP;
         DELETE FROM tenantry.replay_classes WHERE replay_id = p_replay;
     END IF;
-    IF p_order IN ('pause', 'resume', 'cancel') AND mine.state <> 'planned' THEN
-        PERFORM tenantry.pause_replay(p_tenant, p_replay, p_order <> 'resume');
+    IF p_order IN ('pause', 'resume', 'cancel') AND mine.state <> 'planned' OR p_order = 'continue' AND mine.hold_stops THEN
+        PERFORM tenantry.pause_replay(p_tenant, p_replay, p_order IN ('pause', 'cancel'));
     END IF;
     IF p_order = 'resume' AND NOT mine.placed THEN
         PERFORM tenantry.place_replays(p_tenant);
@@ -620,14 +622,16 @@ END
 $$;
 
 -- The coordinator's move, from one of p_states. NULL: the lease is lost, or a person's order came first. A replay that
--- waits for a place moves nowhere; one that ends has nothing under way, and its place is given on.
+-- waits for a place moves nowhere; one that ends has nothing under way, and its place is given on. While a hold lasts that
+-- stops what waits, its flows are paused.
 CREATE FUNCTION tenantry.move_replay(
     p_replay text, p_token bigint, p_state text, p_states text[], p_rule text, p_reason text, p_frees_at timestamptz,
-    p_running_for double precision, p_progress text
+    p_stops boolean, p_running_for double precision, p_progress text
 ) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     mine tenantry.replays;
     ends constant boolean := p_state IN ('finished', 'cancelled');
+    stops boolean;
 BEGIN
     SELECT * INTO mine FROM tenantry.replays
      WHERE replay_id = p_replay AND token = p_token AND lease_until > clock_timestamp() AND state = ANY (p_states)
@@ -636,8 +640,9 @@ BEGIN
     IF ends AND mine.unended > 0 THEN
         RAISE EXCEPTION 'replay % has % messages under way and cannot end', p_replay, mine.unended USING ERRCODE = 'check_violation';
     END IF;
+    stops := p_state = 'held' AND p_stops AND mine.hold_rule IS DISTINCT FROM 'concurrency';
     UPDATE tenantry.replays
-       SET state = p_state, running_for = p_running_for, progress = p_progress,
+       SET state = p_state, running_for = p_running_for, progress = p_progress, hold_stops = stops,
            hold_rule = CASE WHEN mine.hold_rule = 'concurrency' THEN mine.hold_rule ELSE p_rule END,
            hold_reason = CASE WHEN mine.hold_rule = 'concurrency' THEN mine.hold_reason ELSE p_reason END,
            frees_at = CASE WHEN mine.hold_rule = 'concurrency' THEN NULL ELSE p_frees_at END,
@@ -646,6 +651,9 @@ BEGIN
            holder = CASE WHEN ends THEN '' ELSE holder END,
            lease_until = CASE WHEN ends THEN '-infinity' ELSE lease_until END
      WHERE replay_id = p_replay;
+    IF stops <> mine.hold_stops THEN
+        PERFORM tenantry.pause_replay(mine.tenant_id, p_replay, stops);
+    END IF;
     IF ends AND mine.placed THEN
         PERFORM tenantry.place_replays(mine.tenant_id);
     END IF;

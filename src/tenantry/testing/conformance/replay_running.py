@@ -316,6 +316,29 @@ class RunConformance:
         assert resumed is not None
         assert resumed.state is S.RUNNING
 
+    async def test_a_hold_that_stops_is_as_a_pause_until_it_frees_or_a_person_continues(
+        self, replays: ReplayWorld
+    ) -> None:
+        lease = await replays.running()
+        await replays.offer(lease, *several(3))
+        held = await replays.move(lease, S.HELD, hold=Hold(HoldRule.SOURCE, "no answer"))
+        assert held is not None
+        assert held.hold == Hold(HoldRule.SOURCE, "no answer")
+        assert len(await replays.run(Ending.DELIVERED, 1)) == 1
+        await replays.move(lease, S.RUNNING)
+        stopped = Hold(HoldRule.POISON, "nearly all fail", stops=True)
+        for _ in range(2):  # its record is written again meanwhile
+            held = await replays.move(lease, S.HELD, hold=stopped)
+            assert held is not None
+            assert held.hold == stopped
+            assert await replays.claim() == []
+        await replays.desk.proceed(ACME, lease.replay)
+        assert len(await replays.run(Ending.DELIVERED, 1)) == 1
+        await replays.move(lease, S.HELD, hold=stopped)
+        assert await replays.claim() == []
+        await replays.move(lease, S.RUNNING)
+        assert len(await replays.run(Ending.DELIVERED)) == 1
+
     async def test_every_live_state_is_given_a_coordinator(self, replays: ReplayWorld) -> None:
         seen: set[ReplayState] = set()
         lease = await replays.running(sample=0.5)
