@@ -1,6 +1,7 @@
 """Reads the facts about row policies off a database: a few set-based statements in one snapshot."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -162,11 +163,20 @@ def _policies(rows: Iterable[_Row], roles: Mapping[int, str]) -> tuple[Policy, .
             roles=tuple(sorted(PUBLIC if oid == 0 else roles.get(oid, f"oid {oid}") for oid in row["roles"])),
             using=row["using"],
             check=row["check"],
-            using_tree=row["using_tree"],
-            check_tree=row["check_tree"],
+            using_tree=_tree(row["using_tree"]),
+            check_tree=_tree(row["check_tree"]),
         )
         for row in rows
     )
+
+
+_LOCATION = re.compile(r" :location \d+")
+
+
+def _tree(text: str | None) -> str | None:
+    """Without the places in the text that it was made from, which are kept before version 17: equal policies
+    are then equal, and read once."""
+    return None if text is None else _LOCATION.sub(" :location -1", text)
 
 
 _EVENTS = {"1": "SELECT", "2": "UPDATE", "3": "INSERT", "4": "DELETE"}

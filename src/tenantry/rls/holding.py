@@ -250,24 +250,36 @@ class Side:
         return "USING" if self.reads else "WITH CHECK"
 
 
-def sides(scene: Scene, table: int) -> Iterator[Side]:
+def held(scene: Scene, policy: Policy, *, reads: bool) -> tuple[Alternative, ...]:
+    """The alternatives of USING (``reads``) or of what WITH CHECK comes to; none where the policy has no such
+    clause. Worked out once a scene."""
+
+    def judged() -> tuple[Alternative, ...]:
+        expression = scene.using(policy) if reads else scene.check(policy)
+        return () if expression is None else Judge(scene, policy.relation).holds(expression)
+
+    return scene.once(("held", policy.oid, reads), judged)
+
+
+def sides(scene: Scene, table: int) -> tuple[Side, ...]:
     """What each permissive policy of the application lets pass on ``table``, where no restrictive policy
     holds it to the tenant: one side for reading, one for writing where that says something else."""
-    judge = Judge(scene, table)
+    return scene.once(("sides", table), lambda: tuple(_sides(scene, table)))
+
+
+def _sides(scene: Scene, table: int) -> Iterator[Side]:
     policies = scene.policies_of.get(table, ())
     for policy in policies:
         if not policy.permissive or not scene.for_application(policy):
             continue
-        if policy.command != "INSERT" and not _narrowed(scene, judge, policies, policy, reads=True):
-            yield Side(policy, True, judge.holds(scene.using(policy)))
+        if policy.command != "INSERT" and not _narrowed(scene, policies, policy, reads=True):
+            yield Side(policy, True, held(scene, policy, reads=True))
         own_check = policy.check_tree is not None and policy.check_tree != policy.using_tree
-        if own_check and not _narrowed(scene, judge, policies, policy, reads=False):
-            yield Side(policy, False, judge.holds(scene.check(policy)))
+        if own_check and not _narrowed(scene, policies, policy, reads=False):
+            yield Side(policy, False, held(scene, policy, reads=False))
 
 
-def _narrowed(
-    scene: Scene, judge: Judge, policies: tuple[Policy, ...], policy: Policy, *, reads: bool
-) -> bool:
+def _narrowed(scene: Scene, policies: tuple[Policy, ...], policy: Policy, *, reads: bool) -> bool:
     """Whether a restrictive policy, for all that ``policy`` is for, holds the same rows to the tenant."""
     for each in policies:
         covers = each.command in {"ALL", policy.command}
@@ -275,7 +287,7 @@ def _narrowed(
         if each.permissive or not covers or not everyone:
             continue
         expression = scene.using(each) if reads else scene.check(each)
-        found = judge.holds(expression)
+        found = held(scene, each, reads=reads)
         if expression is not None and all(one.hold in HELD for one in found):
             return True
     return False

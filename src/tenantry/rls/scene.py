@@ -1,9 +1,9 @@
 """What every rule is given: the facts, the scope, and what follows from the two, worked out once."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 from tenantry.rls.expression import Expression, read
 from tenantry.rls.facts import (
@@ -40,6 +40,7 @@ class _OnRelation(Protocol):
 
 
 _T = TypeVar("_T", bound=_OnRelation)
+_Made = TypeVar("_Made")
 
 
 class Scene:
@@ -48,6 +49,13 @@ class Scene:
     def __init__(self, facts: Facts, scope: Scope) -> None:
         self.facts, self.scope = facts, scope
         self.reach = Reach(facts.roles, facts.memberships)
+        self._once: dict[object, object] = {}
+
+    def once(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """What ``make`` gave when it was first asked for under ``key``: for what several rules work out."""
+        if key not in self._once:
+            self._once[key] = make()
+        return cast("_Made", self._once[key])
 
     # Who
 
@@ -221,8 +229,12 @@ class Scene:
 
     def for_application(self, policy: Policy) -> bool:
         """Whether it is for one of the application's roles, or one that they can SET ROLE to."""
-        names = {each for role in self.application for each in self.reach.assumes(role.name)}
-        return any(self.applies(policy, each) for each in names)
+        return PUBLIC in policy.roles or not self._acting.isdisjoint(policy.roles)
+
+    @cached_property
+    def _acting(self) -> frozenset[str]:
+        """Every role that policies may name and mean the application."""
+        return frozenset().union(*(self.reach.acts_as(role.name) for role in self.application))
 
     def bindings(self, policy: Policy, expression: Expression | None) -> tuple[Binding, ...]:
         """How ``expression`` of ``policy`` holds rows to a tenant by the table's tenant column: see

@@ -11,7 +11,7 @@ from tenantry.rls.expression import (
     walk,
 )
 from tenantry.rls.facts import Index, Policy, Relation
-from tenantry.rls.holding import HELD, Alternative, Judge
+from tenantry.rls.holding import HELD, held
 from tenantry.rls.meaning import CURRENT_SETTING, functions
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
@@ -82,10 +82,6 @@ def tenant_cast(scene: Scene) -> Iterator[Found]:
             yield _about(scene, policy, "casts the tenant column: no index serves it", mended(scene, policy))
 
 
-def _alternatives(scene: Scene, policy: Policy, using: Expression) -> tuple[Alternative, ...]:
-    return Judge(scene, policy.relation).holds(using)
-
-
 @RULES.rule(
     "policy-or",
     Severity.LOW,
@@ -95,8 +91,8 @@ def _alternatives(scene: Scene, policy: Policy, using: Expression) -> tuple[Alte
     fix="One comparison a policy. For those who work across tenants, a policy TO their own role.",
 )
 def policy_or(scene: Scene) -> Iterator[Found]:
-    for policy, using in _clauses(scene):
-        found = _alternatives(scene, policy, using)
+    for policy, _ in _clauses(scene):
+        found = held(scene, policy, reads=True)
         ways = {each.by for each in found}
         if len(ways) > 1 and all(each.hold in HELD for each in found):
             yield _about(scene, policy, f"has {len(ways)} ways to a tenant: no index leads to its rows")

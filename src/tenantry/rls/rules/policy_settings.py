@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 from tenantry.rls.expression import Constant, Expression, walk
 from tenantry.rls.facts import Policy
-from tenantry.rls.holding import Judge, setting_of
+from tenantry.rls.holding import held, setting_of
 from tenantry.rls.meaning import Reading, readings, uncast
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
@@ -36,12 +36,15 @@ def _clauses(scene: Scene, policy: Policy) -> Iterator[Expression]:
 
 def _held_by(scene: Scene) -> Iterator[tuple[Policy, Reading]]:
     """Each policy with the settings that its tenant column is compared to."""
+    yield from scene.once("held by settings", lambda: tuple(_all_held_by(scene)))
+
+
+def _all_held_by(scene: Scene) -> Iterator[tuple[Policy, Reading]]:
     for policy in _policies(scene):
-        judge = Judge(scene, policy.relation)
         found = {
             said
-            for clause in _clauses(scene, policy)
-            for each in judge.holds(clause)
+            for reads in (True, False)
+            for each in held(scene, policy, reads=reads)
             if (said := setting_of(each)) is not None
         }
         yield from ((policy, each) for each in sorted(found, key=repr))
