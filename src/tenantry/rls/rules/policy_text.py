@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tenantry.rls.expression import Distinct, Expression, Session, walk
+from tenantry.rls.expression import Distinct, Expression, Session, Subselect, walk
 from tenantry.rls.holding import Alternative, Hold, Side, sides
 from tenantry.rls.meaning import is_true, readings
 from tenantry.rls.model import Family, Found, Severity
@@ -166,6 +166,8 @@ def policy_by_login(scene: Scene) -> Iterator[Found]:
         return  # a login a tenant: then it tells them apart
     for side, each in _judged(scene, Hold.SESSION):
         parts = set(walk(each.by)) if each.by is not None else set()
+        if any(isinstance(part, Subselect) for part in parts):
+            continue  # a list is asked, which may know more of a login than its tenant
         if any(isinstance(part, Session) for part in parts) and not any(map(_reads_setting, parts)):
             yield _found(scene, side, "{clause} of {policy} on {table} goes by the login that all share.")
 
