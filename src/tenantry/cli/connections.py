@@ -99,6 +99,24 @@ def _kafka_client() -> None:
     client()
 
 
+def _nats(tenant: TenantId, connection: Connection, address: SourceAddress) -> Source:
+    from tenantry.brokers.nats import StreamSource
+
+    return StreamSource(connection, address)
+
+
+def _to_nats(connection: Connection) -> Sender:
+    from tenantry.brokers.nats import NatsSender
+
+    return NatsSender(connection)
+
+
+def _nats_client() -> None:
+    from tenantry.brokers.nats.link import client
+
+    client()
+
+
 def _to_rabbitmq(connection: Connection) -> Sender:
     from tenantry.brokers.rabbitmq import RabbitSender
 
@@ -116,12 +134,15 @@ _SOURCES: Final[Mapping[str, Callable[[TenantId, Connection, SourceAddress], Sou
     "table": _table,
     "rabbitmq": _rabbitmq,
     "kafka": _kafka,
+    "nats": _nats,
 }
 _SENDERS: Final[Mapping[str, Callable[[Connection], Sender]]] = {
     "rabbitmq": _to_rabbitmq,
     "kafka": _to_kafka,
+    "nats": _to_nats,
 }
 _CLIENTS: Final[Mapping[str, Callable[[], None]]] = {
     "rabbitmq": _rabbitmq_client,
     "kafka": _kafka_client,
+    "nats": _nats_client,
 }

@@ -51,3 +51,12 @@ def rabbitmq() -> Iterator[str]:
 
     with rabbitmq_url() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def nats_url() -> Iterator[str]:
+    """The URL of a NATS server with JetStream."""
+    from nats_server import jetstream_url
+
+    with jetstream_url() as url:
+        yield url
