@@ -42,6 +42,7 @@ from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Timestamp, as_timestamp
 from tenantry.kernel.tenant import TenantId, identifier
 from tenantry.lanes.model import Target
+from tenantry.replay import connections
 from tenantry.replay.edits import compiled
 from tenantry.replay.filters import check_ranges, compiled_value
 from tenantry.replay.model import (
@@ -56,7 +57,7 @@ from tenantry.replay.model import (
 
 T = TypeVar("T")
 
-KINDS: Final = ("dead_letters", "jsonl", "table", "rabbitmq", "kafka", "sqs", "nats")
+KINDS: Final = ("dead_letters", *connections.KINDS)
 """The kinds of source that the product has."""
 
 MOST_EDITS: Final = 100

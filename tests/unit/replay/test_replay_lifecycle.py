@@ -1,5 +1,7 @@
 """The life of a replay as a table."""
 
+from pathlib import Path
+
 import pytest
 
 from tenantry.kernel.errors import InvariantBroken
@@ -68,3 +70,8 @@ def test_the_diagram_draws_every_move_of_a_replay_once() -> None:
 def _reached(states: set[ReplayState]) -> set[ReplayState]:
     more = states | {to for (state, _), to in TRANSITIONS.items() if state in states}
     return more if more == states else _reached(more)
+
+
+def test_the_page_shows_the_diagram_that_is_drawn_from_the_table() -> None:
+    page = Path(__file__).parents[3] / "docs" / "replay.md"
+    assert f"```mermaid\n{diagram()}```" in page.read_text(encoding="utf-8")
