@@ -56,6 +56,14 @@ class NotNow(UsageError):
         super().__init__(f"a replay that is {state.value} cannot be given {order!r}; it must be {names}")
 
 
+class PlanTooOld(UsageError):
+    """A plan can be started for a day: what it found in its source grows old."""
+
+    def __init__(self, replay: ReplayId) -> None:
+        self.replay = replay
+        super().__init__("this plan is of more than a day ago, and its source has changed since: plan again")
+
+
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
     """``sample``: messages that a plan looks at; their shares are then off by less than 5 parts in 100.
@@ -151,40 +159,43 @@ class ReplayService:
 
     async def start(self, tenant: TenantId, replay: ReplayId) -> ReplayView:
         """A plan begins to run, or waits for a place where the tenant has its most replays running. Starting
-        what runs already answers with it: a start may be repeated. Raises :class:`UnknownReplay` and
-        :class:`NotNow`, also for a plan of more than a day ago."""
+        what runs already answers with it: a start may be repeated. Raises :class:`UnknownReplay`,
+        :class:`NotNow` for a replay that has ended, and :class:`PlanTooOld`."""
         found = await self._desk.start(tenant, replay, self._quotas(tenant))
         if found is None:
             now = await self.replay(tenant, replay)
-            if now.state is ReplayState.PLANNED or now.state in ENDED:
+            if now.state is ReplayState.PLANNED:
+                raise PlanTooOld(replay)
+            if now.state in ENDED:
                 raise NotNow("start", now.state, [ReplayState.PLANNED])
             return now
         self._tell(found, "start")
         return found
 
     async def pause(self, tenant: TenantId, replay: ReplayId) -> ReplayView:
-        """What waits is not started any more, what runs goes on. Raises as :meth:`start`."""
+        """What waits is not started any more, what runs goes on. Raises :class:`UnknownReplay` and
+        :class:`NotNow`."""
         found = await self._desk.pause(tenant, replay)
         return await self._given((tenant, replay), found, "pause", ReplayEvent.PAUSED)
 
     async def resume(self, tenant: TenantId, replay: ReplayId) -> ReplayView:
-        """Raises as :meth:`start`."""
+        """What a person paused goes on. Raises as :meth:`pause`."""
         found = await self._desk.resume(tenant, replay)
         return await self._given((tenant, replay), found, "resume", ReplayEvent.RESUMED)
 
     async def proceed(self, tenant: TenantId, replay: ReplayId) -> ReplayView:
-        """`continue`: what a rule held goes on. Raises as :meth:`start`."""
+        """`continue`: what a rule held goes on. Raises as :meth:`pause`."""
         found = await self._desk.proceed(tenant, replay)
         return await self._given((tenant, replay), found, "continue", ReplayEvent.CONTINUED)
 
     async def cancel(self, tenant: TenantId, replay: ReplayId) -> ReplayView:
-        """What waits returns to the tenant's dead letters. Raises as :meth:`start`."""
+        """What waits returns to the tenant's dead letters. Raises as :meth:`pause`."""
         found = await self._desk.cancel(tenant, replay)
         return await self._given((tenant, replay), found, "cancel", ReplayEvent.CANCELLED)
 
     async def rebudget(self, tenant: TenantId, replay: ReplayId, budget: Budget) -> ReplayView:
         """Another budget; where it is larger, a replay that the old one held goes on. Raises as
-        :meth:`start`."""
+        :meth:`pause`."""
         before = await self.replay(tenant, replay)
         spec = replace(before.spec, budget=budget)
         check_spec(spec)
