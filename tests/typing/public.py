@@ -28,6 +28,15 @@ from tenantry.memory.directory import MemoryDirectory
 from tenantry.partition import Layout, Placement
 from tenantry.queue.model import Accepted, ClaimedJob
 from tenantry.queue.ports import IntakeStore, RateGate
+from tenantry.queue.surroundings import Surroundings
+from tenantry.replay.coordinator import Coordinator, CoordinatorSettings
+from tenantry.replay.desk import ReplayService
+from tenantry.replay.filters import Filter
+from tenantry.replay.model import Message, ReplaySpec
+from tenantry.replay.ports import ReplayDesk, ReplayStore, Sources
+from tenantry.replay.ports import Standing as LanesStanding
+from tenantry.replay.progress import Progress, lines
+from tenantry.replay.specs import spec_from_toml
 from tenantry.valkey import ValkeyLeaseAuthority
 
 handlers = Handlers()
@@ -108,3 +117,21 @@ async def shared_limits() -> None:
     async def app(scope: object, receive: object, send: object) -> None: ...
 
     LimitMiddleware(app, Limiter(Plan(Limit(1))), scope_value("tenant"))
+
+
+async def lead(store: ReplayStore, sources: Sources, standing: LanesStanding, around: Surroundings) -> None:
+    settings = CoordinatorSettings(lease_for=15.0, most=100)
+    await Coordinator(store, sources, standing, around, holder="node-1", settings=settings).run()
+
+
+async def replay(desk: ReplayDesk, sources: Sources, standing: LanesStanding, around: Surroundings) -> None:
+    spec = spec_from_toml(tenant_id("acme"), '[source]\nkind = "dead_letters"')
+    assert_type(spec, ReplaySpec)
+    assert_type(Filter(spec.filters).matches(Message(id="1", payload=b"{}")), bool)
+    service = ReplayService(desk, sources, standing, around)
+    planned = await service.plan(spec)
+    assert_type(planned.report.count, int | None)
+    view = await service.start(spec.tenant, planned.view.id)
+    record = await service.progress(spec.tenant, view.id)
+    assert_type(record, Progress)
+    assert_type(lines(record), list[str])

@@ -13,6 +13,9 @@ LAWS = [f"F{n}" for n in range(1, 9)] + [f"K{n}" for n in range(1, 6)] + ["I1", 
 CASES = [f"Q{n}" for n in range(1, 21)] + [f"P{n}" for n in range(1, 5)] + [f"L{n}" for n in range(1, 10)]
 CASES += [f"S{n}" for n in range(1, 11)] + [f"R{n}" for n in range(1, 11)]
 
+HOMES = "(QueueStore|Scheduling|ReplayStore)"
+"""The suites that stores run."""
+
 Named = list[tuple[str, str]]
 
 
@@ -58,6 +61,6 @@ def test_a_suite_that_is_named_is_run() -> None:
             p.read_text(encoding="utf-8") for p in (ROOT / "src/tenantry/testing/conformance").glob("*.py")
         ]
         assert any(
-            re.search(rf"^class (QueueStore|Scheduling|ReplayStore)Conformance\([^)]*\b{name}\b", home, flags=re.M | re.S)
+            re.search(rf"^class {HOMES}Conformance\([^)]*\b{name}\b", home, flags=re.M | re.S)
             for home in homes
         ), f"{name} is in no suite that a store runs"
