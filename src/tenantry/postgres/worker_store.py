@@ -1,15 +1,16 @@
 """A worker's side of the store. Heartbeats and renewals go over the reserved connection, so that no burst of
 jobs can make a worker lose its leases."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import asyncpg
 import msgspec
 
 from tenantry.kernel.errors import StoreUnavailable
-from tenantry.kernel.instant import Seconds, as_timestamp
+from tenantry.kernel.instant import Seconds, Timestamp, as_timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
 from tenantry.lanes.outcome import MESSAGE_FAULTS
@@ -178,7 +179,7 @@ def _name_held(node: NodeId, row: Row) -> NameHeld:
 
 
 def _claimed(row: Row) -> ClaimedJob:
-    return ClaimedJob(
+    job = ClaimedJob(
         claim=ClaimId(row["claim_id"]),
         token=row["token"],
         flow=FlowId(row["flow_id"]),
@@ -193,19 +194,22 @@ def _claimed(row: Row) -> ClaimedJob:
         submitted_at=as_timestamp(row["submitted_at"]),
         ordered=row["bucket"] >= 0,
         waited_for=max(0.0, row["waited_for"]),
-        headers=msgspec.json.decode(row["headers"]) if row["headers"] else NO_HEADERS,
-        replay=_terms(row) if row["replay"] else None,
-        prior=row["prior"],
-        faults=row["faults"],
     )
+    return job if row["replayed"] is None else _replayed(job, msgspec.json.decode(row["replayed"]))
 
 
-def _terms(row: Row) -> ReplayTerms:
+def _replayed(job: ClaimedJob, told: Mapping[str, Any]) -> ClaimedJob:
     """Terms that are gone say nothing against going on by the default ones."""
-    if row["terms"] is None:
-        return ReplayTerms(row["replay"])
-    park_after, hold_unknown = row["terms"]
-    return ReplayTerms(row["replay"], park_after, bool(hold_unknown))
+    terms = told["terms"] or {}
+    known = {name: terms[name] for name in ("park_after", "hold_unknown") if name in terms}
+    return replace(
+        job,
+        submitted_at=job.submitted_at if told["accepted_at"] is None else Timestamp(told["accepted_at"]),
+        headers=told["headers"] or NO_HEADERS,
+        replay=ReplayTerms(told["id"], **known),
+        prior=told["prior"],
+        faults=told["faults"],
+    )
 
 
 def _burial(row: Row) -> Burial:

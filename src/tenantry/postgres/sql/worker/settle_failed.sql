@@ -34,10 +34,8 @@ WITH held AS MATERIALIZED (
            CASE WHEN s.ending IN (1, 3) AND j.job_id IS NOT NULL
                 THEN clock_timestamp() + make_interval(secs => coalesce(s.retry_for, 0)) END AS due_at,
            -- Given back, it does not count; nor where a job is dead before it was tried once more.
-           CASE WHEN s.ending IN (1, 2, 5) AND s.error_class IS NOT NULL THEN s.attempts + 1 ELSE s.attempts END AS counted,
-           -- Attempts are numbered through all replays.
-           coalesce(j.prior, 0) + CASE WHEN s.ending IN (1, 2, 5) AND s.error_class IS NOT NULL
-                                       THEN s.attempts + 1 ELSE s.attempts END AS number
+           -- Attempts are counted for each replay, and numbered through all of them: prior + counted.
+           CASE WHEN s.ending IN (1, 2, 5) AND s.error_class IS NOT NULL THEN s.attempts + 1 ELSE s.attempts END AS counted
       FROM settled s
       LEFT JOIN LATERAL (SELECT ctid AS place, job_id, tenant_id, payload, content_type, headers, prior,
                                 coalesce(accepted_at, submitted_at) AS submitted_at, bulk_id, has_key
@@ -46,7 +44,7 @@ WITH held AS MATERIALIZED (
                            FROM tenantry.flows x WHERE x.flow_id = s.flow_id OFFSET 0) f ON true
 ), failed AS (
     INSERT INTO tenantry.attempts (job_id, number, tenant_id, busy_for, status, error_class, excerpt)
-    SELECT job_id, number, tenant_id, busy, status, error_class, excerpt
+    SELECT job_id, prior + counted, tenant_id, busy, status, error_class, excerpt
       FROM living WHERE ending = 1 AND job_id IS NOT NULL AND error_class IS NOT NULL
     ON CONFLICT DO NOTHING
 ), back AS (
@@ -63,37 +61,37 @@ WITH held AS MATERIALIZED (
     SELECT job_id, jsonb_agg(jsonb_build_object('number', number, 'ended_at', extract(epoch FROM ended_at),
              'busy_for', busy_for, 'status', status, 'error_class', error_class, 'excerpt', excerpt) ORDER BY number) AS told
       FROM history GROUP BY job_id
-), story AS (
-    SELECT s.job_id,
+), gone AS MATERIALIZED (
+    SELECT s.*,
            coalesce(b.told, '[]') || CASE WHEN s.error_class IS NULL THEN '[]' ELSE jsonb_build_array(jsonb_build_object(
-             'number', s.number, 'ended_at', extract(epoch FROM clock_timestamp()), 'busy_for', s.busy,
-             'status', s.status, 'error_class', s.error_class, 'excerpt', s.excerpt)) END AS told
+             'number', s.prior + s.counted, 'ended_at', extract(epoch FROM clock_timestamp()), 'busy_for', s.busy,
+             'status', s.status, 'error_class', s.error_class, 'excerpt', s.excerpt)) END AS history
       FROM ended s LEFT JOIN before b USING (job_id)
 ), buried AS (
     INSERT INTO tenantry.dead_letters (job_id, tenant_id, target, job_class, payload, content_type, headers, submitted_at,
                                        attempts, status, reason, history)
-    SELECT s.job_id, s.tenant_id, s.target, s.job_class, s.payload, s.content_type, s.headers, s.submitted_at, s.number,
-           s.status, coalesce(s.reason, ''), t.told
-      FROM ended s JOIN story t USING (job_id) WHERE s.ending = 2
+    SELECT s.job_id, s.tenant_id, s.target, s.job_class, s.payload, s.content_type, s.headers, s.submitted_at, s.prior + s.counted,
+           s.status, coalesce(s.reason, ''), s.history
+      FROM gone s WHERE s.ending = 2
 ), aside AS (
     INSERT INTO tenantry.parked (job_id, tenant_id, target, job_class, payload, content_type, headers, submitted_at, attempts,
                                  status, reason, history, bulk_id, replay_id, fingerprint, error_class, park_reason)
-    SELECT s.job_id, s.tenant_id, s.target, s.job_class, s.payload, s.content_type, s.headers, s.submitted_at, s.number,
-           s.status, coalesce(s.reason, ''), t.told, s.bulk_id, s.replay, s.fingerprint, coalesce(s.error_class, ''),
+    SELECT s.job_id, s.tenant_id, s.target, s.job_class, s.payload, s.content_type, s.headers, s.submitted_at, s.prior + s.counted,
+           s.status, coalesce(s.reason, ''), s.history, s.bulk_id, s.replay, s.fingerprint, coalesce(s.error_class, ''),
            s.park_reason
-      FROM ended s JOIN story t USING (job_id) WHERE s.ending = 5
+      FROM gone s WHERE s.ending = 5 AND $16::text[] IS NOT NULL
 ), recorded AS (
     INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, status, bulk_id, ended_at)
-    SELECT job_id, tenant_id, 2, number, status, bulk_id, clock_timestamp() FROM ended WHERE ending = 2
+    SELECT job_id, tenant_id, 2, prior + counted, status, bulk_id, clock_timestamp() FROM ended WHERE ending = 2
 ), aging AS (
     UPDATE tenantry.idempotency SET expires_at = clock_timestamp() + interval '24 hours'
      WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended WHERE has_key))
 ), replayed AS (
     INSERT INTO tenantry.replay_ends (replay_id, tenant_id, job_ids, kinds, attempts, error_classes, statuses, fingerprints, busy)
     SELECT replay, tenant_id, array_agg(job_id),
-           array_agg(CASE ending WHEN 1 THEN 4 WHEN 2 THEN 2 ELSE 3 END::smallint), array_agg(number::smallint),
+           array_agg(CASE ending WHEN 1 THEN 4 WHEN 2 THEN 2 ELSE 3 END::smallint), array_agg((prior + counted)::smallint),
            array_agg(coalesce(error_class, '')), array_agg(status), array_agg(coalesce(fingerprint, '')), array_agg(busy)
-      FROM living WHERE replay <> '' AND ending IN (1, 2, 5) AND job_id IS NOT NULL GROUP BY 1, 2
+      FROM living WHERE $16::text[] IS NOT NULL AND replay <> '' AND ending IN (1, 2, 5) AND job_id IS NOT NULL GROUP BY 1, 2
 ), told AS (
     INSERT INTO tenantry.changes (kind, flow_ids, seqs, due_at, attempts, first, ended_tenants, ended_counts, summaries)
     SELECT 2, s.flow_ids, s.seqs, s.due_at, s.attempts, s.first, t.tenants, t.counts,

@@ -8,13 +8,13 @@ WITH mine AS (
     RETURNING claim_id, token, claimed_at, due, flow_ids, seqs, attempts
 )
 SELECT m.claim_id, m.token, u.flow_id, u.seq, u.attempts, j.job_id, j.tenant_id, f.target, f.job_class, f.bucket,
-       j.payload, j.content_type, coalesce(j.accepted_at, j.submitted_at) AS submitted_at, j.headers, j.prior, f.replay,
-       -- Read for a replay's jobs alone.
-       CASE WHEN f.replay <> '' THEN (SELECT ARRAY[park_after, hold_unknown::integer] FROM tenantry.replay_terms
-                                       WHERE replay_id = f.replay) END AS terms,
-       CASE WHEN f.replay <> '' AND u.attempts > 0 THEN (
-         SELECT count(*) FROM tenantry.attempts
-          WHERE job_id = j.job_id AND number > j.prior AND error_class = ANY ($6::text[])) ELSE 0 END AS faults,
+       j.payload, j.content_type, j.submitted_at,
+       CASE WHEN f.replay <> '' THEN jsonb_build_object(
+         'id', f.replay, 'prior', j.prior, 'headers', j.headers, 'accepted_at', extract(epoch FROM j.accepted_at),
+         'terms', (SELECT to_jsonb(t) FROM tenantry.replay_terms t WHERE t.replay_id = f.replay),
+         'faults', CASE WHEN u.attempts > 0 THEN (
+           SELECT count(*) FROM tenantry.attempts
+            WHERE job_id = j.job_id AND number > j.prior AND error_class = ANY ($6::text[])) ELSE 0 END) END AS replayed,
        (extract(epoch FROM m.claimed_at) - greatest(extract(epoch FROM j.submitted_at),
          CASE WHEN m.due IS NOT NULL THEN (m.due ->> (u.flow_id || '/' || u.seq))::numeric END))::float8 AS waited_for
   FROM mine m
