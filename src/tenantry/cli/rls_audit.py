@@ -48,6 +48,9 @@ class AuditOptions(OnOwnDatabase):
         Path | None,
         typer.Option(metavar="FILE", help="The declaration; without one, what is a tenant's is guessed."),
     ] = None
+    own: Annotated[
+        bool, typer.Option("--own", help="Tenantry's own tables, with what it declares and accepts of them.")
+    ] = False
     role: Annotated[
         list[str] | None, typer.Option(metavar="ROLE", help="As whom tenants' requests run. May be repeated.")
     ] = None
@@ -134,6 +137,8 @@ def _refuse_contradictions(options: AuditOptions) -> None:
         raise UsageError("--write-baseline writes to the file of --baseline: name one")
     if options.declaration is not None and (options.role or options.service):
         raise UsageError("--role and --service stand for a declaration: give the one or the other")
+    if options.own and (options.declaration or options.role or options.service or options.baseline):
+        raise UsageError("--own brings its declaration and its baseline: give none besides")
     if options.json and options.format is Form.SARIF:
         raise UsageError("--json and --format sarif: one of them")
 
@@ -152,6 +157,10 @@ def _declared(options: AuditOptions) -> "Declared":
     from tenantry.rls import Declared
     from tenantry.rls.scope import declared_by
 
+    if options.own:
+        from tenantry.postgres.own_policies import OWN
+
+        return OWN
     schemas = tuple(options.schema or ())
     if options.declaration is None:
         services = dict(map(_service, options.service or ()))
@@ -176,6 +185,10 @@ def _baseline_of(options: AuditOptions) -> "Mapping[str, str]":
     from tenantry.cli.partition_files import read
     from tenantry.rls.baseline import parse_baseline
 
+    if options.own:
+        from tenantry.postgres.own_policies import accepted
+
+        return accepted()
     if options.baseline is None or (options.write_baseline and not options.baseline.exists()):
         return {}
     return parse_baseline(read(options.baseline))

@@ -10,6 +10,7 @@ import pytest
 from rls_servers import Databases, run
 
 from tenantry.cli import main as cli
+from tenantry.postgres.urls import DatabaseUrls
 from tenantry.rls import RULES
 from tenantry.testing.row_policies import base
 
@@ -219,3 +220,19 @@ def test_what_must_be_changed_ends_with_2_and_says_how(
 
 def test_a_database_that_is_not_there_ends_with_3(tenantry: Tenantry) -> None:
     assert tenantry("rls", "audit", "--database-url", "postgresql://x@127.0.0.1:1/x")[0] == 3
+
+
+def test_tenantrys_own_tables_can_be_asked_about_by_name(
+    database_urls: DatabaseUrls, tenantry: Tenantry
+) -> None:
+    code, out, err = tenantry("rls", "audit", "--own", "--database-url", database_urls.admin)
+    assert code == 0, out + err
+    assert "as tenantry_tenant" in out
+    assert "excused   service-role: role tenantry_engine" in out
+
+
+def test_own_tables_take_no_other_declaration(tenantry: Tenantry) -> None:
+    nowhere = "postgresql://x@127.0.0.1:1/x"
+    code, _, err = tenantry("rls", "audit", "--own", "--role", "app", "--database-url", nowhere)
+    assert code == 2
+    assert "--own" in err

@@ -173,7 +173,7 @@ def _across(scene: Scene) -> Iterator[tuple[Relation, Relation, Constraint]]:
 )
 def foreign_key_oracle(scene: Scene) -> Iterator[Found]:
     for table, parent, key in _across(scene):
-        if key.on_delete in _ACTIONS or key.on_update in _ACTIONS or not _refers(scene, table):
+        if _acting(scene, parent, key) or not _refers(scene, table):
             continue
         yield _foreign(scene, (table, parent), key, "tells which ids other tenants have")
 
@@ -188,9 +188,16 @@ def foreign_key_oracle(scene: Scene) -> Iterator[Found]:
 )
 def foreign_key_cascade(scene: Scene) -> Iterator[Found]:
     for table, parent, key in _across(scene):
-        if key.on_delete in _ACTIONS or key.on_update in _ACTIONS:
-            action = key.on_delete if key.on_delete in _ACTIONS else key.on_update
+        action = _acting(scene, parent, key)
+        if action:
             yield _foreign(scene, (table, parent), key, f"acts across tenants ({action})")
+
+
+def _acting(scene: Scene, parent: Relation, key: Constraint) -> str:
+    """What the key does when the application deletes or changes what it refers to; "" where it may not."""
+    if key.on_delete in _ACTIONS and scene.users(parent, "DELETE"):
+        return key.on_delete
+    return key.on_update if key.on_update in _ACTIONS and scene.users(parent, "UPDATE") else ""
 
 
 def _refers(scene: Scene, table: Relation) -> bool:
