@@ -39,13 +39,14 @@ CALLS: Mapping[str, str] = {
     "ARRAY['a/b'], ARRAY[0]::float8[], ARRAY[NULL]::real[], NULL, NULL)",
     "ended": "('globex')",
     "cancel": "('globex', '{job}', 3600)",
+    "known_keys": "('globex', ARRAY['k']::bytea[], 1209600)",
     "submit_bulk": "('globex', 100, '{new}', ARRAY['x'], ARRAY[0]::smallint[], ARRAY[-1]::smallint[], "
     "ARRAY['{new}']::uuid[], ARRAY['x']::bytea[], ARRAY['a/b'], ARRAY[0]::float8[], ARRAY[NULL]::real[])",
 }
 """Every function that the tenants' login may call, called with another tenant's name."""
 
-FINDS_NOTHING = {"append": "", "ended": 0}
-"""Those that are not refused: for want of rows to see, the one does nothing and the other counts 0."""
+FINDS_NOTHING = {"append": "", "ended": 0, "known_keys": None}
+"""Those that are not refused: for want of rows to see, they do nothing, count 0 and know nothing."""
 
 ANY_ROW = "(tenant_id) VALUES ('globex')"
 ROWS = {"outcomes": "(tenant_id, ended_at) VALUES ('globex', now())"}
@@ -89,6 +90,17 @@ async def theirs(queue: Queue) -> tuple[JobId, int]:
             "submitted_at, attempts, reason, replay_id, park_reason) "
             "SELECT gen_random_uuid(), t, 'x', 2, '', 'x', now(), 1, 'why', 'r', 'poison' "
             "FROM unnest(ARRAY['acme', 'globex']) t"
+        )
+        await connection.execute(
+            "SELECT tenantry.roll_keys((now() AT TIME ZONE 'UTC')::date, (now() AT TIME ZONE 'UTC')::date); "
+            "INSERT INTO tenantry.replay_keys (tenant_id, key, seen_at, state, failings, replay_id) "
+            "SELECT t, 'k', now(), 2, 0, t FROM unnest(ARRAY['acme', 'globex']) t; "
+            "INSERT INTO tenantry.replay_generations (tenant_id, day, keys) "
+            "SELECT tenant_id, seen_at::date, 1 FROM tenantry.replay_keys; "
+            "INSERT INTO tenantry.replay_tenants (tenant_id) SELECT tenant_id FROM tenantry.replay_keys; "
+            "INSERT INTO tenantry.replays (replay_id, tenant_id, spec, again, hold_unknown, park_after, "
+            "plan, source_bound, counted_exactly) "
+            "SELECT replay_id, tenant_id, '', false, false, 3, '', '', true FROM tenantry.replay_keys"
         )
         await connection.execute(
             "INSERT INTO tenantry.shapers (lane_id, tenant_id, state, kept_at) "
@@ -274,7 +286,8 @@ async def test_a_job_of_another_tenant_cannot_be_reached_by_its_id(
 
 
 async def test_feeding_and_rolling_are_not_for_the_tenants_login(queue: Queue) -> None:
-    for call in ("feed('acme', 10, 10, 10)", "roll_outcomes(7)", "submit_later('acme', 'x', '')"):
+    rolling = "roll_outcomes(7)", "roll_keys('2000-01-01', '2000-01-02')"
+    for call in ("feed('acme', 10, 10, 10)", *rolling, "submit_later('acme', 'x', '')"):
         with refused():
             async with bound(queue.database.tenant, ACME) as connection:
                 await connection.fetch(f"SELECT tenantry.{call}")

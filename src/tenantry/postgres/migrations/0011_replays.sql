@@ -124,7 +124,7 @@ BEGIN
         EXECUTE format('ALTER TABLE tenantry.%I FORCE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY engine ON tenantry.%I TO tenantry_engine USING (true) WITH CHECK (true)', name);
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON tenantry.%I TO tenantry_engine', name);
-        IF name <> 'replay_fed' THEN
+        IF name NOT IN ('replay_fed', 'replay_classes') THEN
             EXECUTE format('CREATE POLICY tenant ON tenantry.%I TO tenantry_tenant USING (%s) WITH CHECK (%s)', name, bound, bound);
             EXECUTE format('GRANT SELECT ON tenantry.%I TO tenantry_tenant', name);
         END IF;
