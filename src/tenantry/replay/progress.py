@@ -103,7 +103,6 @@ WAITING_AFTER: Final[Seconds] = 2.0
 def progress(view: ReplayView, standing: Standing) -> Progress:
     """The record. Pure, O(1)."""
     counts, membership = view.counts, view.membership
-    circles = counts.seen_failing / counts.taken if counts.taken else 0.0
     phase = phase_of(view, standing)
     eta, why = _eta(view, phase, standing)
     due, actual = standing.shares or (None, None)
@@ -127,10 +126,20 @@ def progress(view: ReplayView, standing: Standing) -> Progress:
         share=actual,
         hold=view.hold,
         new_since_start=standing.new,
-        in_circles=circles,
-        circling=counts.taken >= LEAST_FOR_CIRCLES and circles >= IN_CIRCLES,
+        in_circles=in_circles(counts),
+        circling=is_circling(counts),
         dry=standing.dry,
     )
+
+
+def in_circles(counts: Counts) -> float:
+    """The part of what was taken that had failed in an earlier replay. Pure."""
+    return counts.seen_failing / counts.taken if counts.taken else 0.0
+
+
+def is_circling(counts: Counts) -> bool:
+    """Whether that is much, of enough messages to say so. Pure."""
+    return counts.taken >= LEAST_FOR_CIRCLES and in_circles(counts) >= IN_CIRCLES
 
 
 def done(counts: Counts, dry: DryRun | None = None) -> int:

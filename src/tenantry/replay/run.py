@@ -26,7 +26,7 @@ from tenantry.replay.kit import Kit, Lost
 from tenantry.replay.lanes_ahead import LanesAhead
 from tenantry.replay.lifecycle import ENDED
 from tenantry.replay.model import Hold, HoldRule, Lease, ReplayState, ReplayView
-from tenantry.replay.progress import DryRun, Progress, encoded
+from tenantry.replay.progress import DryRun, Progress, encoded, in_circles, is_circling
 from tenantry.replay.reading import Reader, arrived
 from tenantry.replay.watch import Watch
 
@@ -276,23 +276,23 @@ class Run:
 
     async def _tell(self) -> None:
         """The record for people, if it is news; an end has told its own."""
-        settings, record = self._settings, self._record()
+        settings, view = self._settings, self.view
         often, seldom = settings.tell_every, settings.tell_at_least_every
-        if self._watch.is_news(record, self._now(), every=often, at_least_every=seldom):
-            await self._write(self.view.state, self.view.hold)
+        if self._watch.is_news(view, self._now(), every=often, at_least_every=seldom):
+            await self._write(view.state, view.hold)
 
     async def _write(self, state: ReplayState, hold: Hold | None = None) -> None:
+        if self.view.state in ENDED:
+            return
         ran = self._watch.running_for
         record = self._watch.record(
             replace(self.view, state=state, hold=hold, running_for=ran), self._around.clock.now()
         )
-        if self.view.state in ENDED:
-            return
         view = await self._store.move(self.lease, state, hold=hold, running_for=ran, progress=encoded(record))
         if view is None:
             raise Superseded
-        self._watch.told(record, self._now())
         self._changed(view)
+        self._watch.told(self.view, self._now())
 
     def _record(self) -> Progress:
         view = replace(self.view, running_for=self._watch.running_for)
@@ -335,10 +335,11 @@ class Run:
         return wait
 
     def _tell_circles(self) -> None:
-        record = self._record()
-        if record.circling and not self._circling:
-            self._around.events(events.ReplayInCircles(record.tenant, record.replay, record.in_circles))
-        self._circling = record.circling
+        view, circling = self.view, is_circling(self.view.counts)
+        if circling and not self._circling:
+            part = in_circles(view.counts)
+            self._around.events(events.ReplayInCircles(view.spec.tenant, view.id, part))
+        self._circling = circling
 
     async def _watch_arrivals(self) -> None:
         """What fails while the replay runs is counted beside it (case R8); a source that is slow to say so

@@ -2,6 +2,9 @@
 ends is poison. Pure: it is told counts and times. Lost with its coordinator, and then learned anew; nothing
 here decides what was taken."""
 
+from math import exp
+from typing import Final
+
 import msgspec
 
 from tenantry.algorithms import estimate
@@ -14,6 +17,10 @@ RUNS = frozenset({ReplayState.RUNNING, ReplayState.DRAINING, ReplayState.CANCELL
 """The states whose time counts: held and paused time does not."""
 
 
+RATE_OVER: Final[Seconds] = 2.0
+"""The rate that windows go by is of about the last so many seconds: what is ahead of them is as far ahead."""
+
+
 class Watch:
     """One replay's, of one coordinator. Told with :meth:`look`, in the order of time."""
 
@@ -23,10 +30,11 @@ class Watch:
         self.dry = _found_before(view) if view.spec.dry_run else None
         self.shares: tuple[float, float] | None = None
         self.new: int | None = None
-        self.permits = 0
+        # Ends at targets a second: duplicates and what is parked unsent cost lanes nothing.
+        self.rate = 0.0
         self._seen, self._evidence = estimate.opened(now), NO_EVIDENCE
         self._done, self._looked_at, self._moved_at = done(view.counts), now, now
-        self._told: Progress | None = None
+        self._told: object = None
         self._told_at: Instant | None = None
 
     def look(self, counts: Counts, state: ReplayState, now: Instant) -> None:
@@ -39,6 +47,9 @@ class Watch:
         self._evidence = heard(self._evidence, self.counts, counts)
         if ended or counts.in_flight:
             self._moved_at = now
+        if runs and passed > 0:
+            sent = counts.delivered + counts.dead - self.counts.delivered - self.counts.dead
+            self.rate += (max(0, sent) / passed - self.rate) * (1.0 - exp(-passed / RATE_OVER))
         self.counts, self._done, self._looked_at = counts, through, now
 
     def poison(self) -> Hold | None:
@@ -49,11 +60,6 @@ class Watch:
         """A person let it go on: what was seen until now is no reason any more."""
         self._evidence = NO_EVIDENCE
 
-    @property
-    def rate(self) -> float:
-        """Ends a second now: for the window, so of the last ones alone."""
-        return estimate.estimate(self._seen, 0).rate
-
     def record(self, view: ReplayView, at: Timestamp) -> Progress:
         """The record for people, of ``view`` as it is now."""
         rest = remaining(view, self.dry)
@@ -62,23 +68,21 @@ class Watch:
         quiet = self._looked_at - self._moved_at
         return progress(view, Standing(at, found, self.shares, self.new, quiet, self.dry))
 
-    def is_news(self, record: Progress, now: Instant, *, every: Seconds, at_least_every: Seconds) -> bool:
-        """Whether the record is to be written: what changed at most every ``every`` seconds, what did not at
-        least so often that its age shows that somebody looks."""
-        if self._told is None or self._told_at is None or record.state is not self._told.state:
+    def is_news(self, view: ReplayView, now: Instant, *, every: Seconds, at_least_every: Seconds) -> bool:
+        """Whether a record is to be written: while it runs or something changes every ``every`` seconds, else
+        so often that its age shows that somebody looks. Cheap: it is asked each turn, the record is not."""
+        if self._told_at is None:
             return True
-        since = now - self._told_at
-        changed = (record.counts, record.hold, record.new_since_start, record.dry) != (
-            self._told.counts,
-            self._told.hold,
-            self._told.new_since_start,
-            self._told.dry,
-        )
-        return since >= (every if changed or record.state in RUNS else at_least_every)
+        told = self._tellable(view)
+        often = told != self._told or view.state in RUNS
+        return now - self._told_at >= (every if often else at_least_every)
 
-    def told(self, record: Progress, now: Instant) -> None:
-        """It was written."""
-        self._told, self._told_at = record, now
+    def told(self, view: ReplayView, now: Instant) -> None:
+        """The record of ``view`` was written."""
+        self._told, self._told_at = self._tellable(view), now
+
+    def _tellable(self, view: ReplayView) -> object:
+        return view.state, view.hold, view.counts, self.new, self.dry
 
 
 def _found_before(view: ReplayView) -> DryRun:
