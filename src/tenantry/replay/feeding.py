@@ -28,13 +28,13 @@ from tenantry.replay.model import (
     Quotas,
     ReplayView,
     Staged,
-    Traits,
     Window,
 )
 from tenantry.replay.progress import DryRun
 from tenantry.replay.quotas import quotas_of
 from tenantry.replay.reading import Reader
 from tenantry.replay.staging import REFUSED, Stager, broken
+from tenantry.replay.window import Habits
 
 _OFFERS: Final = 3
 """A window is offered so often while the store refuses messages of it: one such message a time is usual."""
@@ -47,8 +47,8 @@ class Superseded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What one feed did. ``seen``: messages fetched. ``full``: as many as were asked for. ``hold``: the quota
-    that was reached. ``targets``: where the staged ones go."""
+    """What one feed did. ``seen``: messages fetched. ``full``: as many as could be in hand. ``hold``: the
+    quota that was reached. ``targets``: where the staged ones go."""
 
     seen: int = 0
     full: bool = False
@@ -65,7 +65,7 @@ class Feeder:
         self._around, self._settings = kit.around, kit.settings.window
         self._lease = Lease(view.id, view.token)
         self._compiled: Stager | None = None
-        self._position, self._feeds = view.position, 0.0
+        self._position, self._habits = view.position, Habits()
         self._left_before = 0
 
     async def feed(
@@ -75,7 +75,7 @@ class Feeder:
         person's order came, which ends the fetch. Raises :class:`Superseded`,
         :class:`~tenantry.kernel.errors.DependencyError` and
         :class:`~tenantry.kernel.errors.UsageError`; the session is then to be closed."""
-        batch = await self._fetched(view, limit, ordered)
+        batch, full = await self._fetched(view, limit, ordered)
         found = self._stager().sorted(batch.messages, held)
         position, left = self._after(batch.messages), self._newly_left(len(found.left))
         if not (batch.messages or batch.exhausted):
@@ -90,7 +90,7 @@ class Feeder:
         await self._reader.settle(safe, [each.receipt for each in found.left])
         return Fed(
             seen=len(batch.messages),
-            full=len(batch.messages) >= limit,
+            full=full,
             exhausted=batch.exhausted and not over,
             hold=fed.hold if over else None,
             targets=frozenset(each.target for each in staged),
@@ -101,7 +101,7 @@ class Feeder:
     ) -> tuple[Fed, DryRun]:
         """A dry run's window: read, matched and counted; nothing is taken, sent or acknowledged."""
         fresh = not self._reader.is_open
-        batch = await self._fetched(view, limit, ordered)
+        batch, full = await self._fetched(view, limit, ordered)
         # A source that forgets what is acknowledged begins anew with each session.
         dry = DryRun() if fresh and not self._position else dry
         found = self._stager().sorted(batch.messages, {})
@@ -109,8 +109,7 @@ class Feeder:
         dry = DryRun(dry.matched + len(found.staged), dry.left + len(found.left), dry.broken + bad)
         await self._reader.settle((), [each.receipt for each in batch.messages])
         self._position = self._after(batch.messages) or self._position
-        seen = len(batch.messages)
-        return Fed(seen=seen, full=seen >= limit, exhausted=batch.exhausted), dry
+        return Fed(seen=len(batch.messages), full=full, exhausted=batch.exhausted), dry
 
     async def exhaust(self) -> None:
         """Say that nothing more will come. Raises :class:`Superseded`."""
@@ -139,17 +138,20 @@ class Feeder:
             lifetime_for=LIFETIME if tier is None else tier.dedup_for,
         )
 
-    async def _fetched(self, view: ReplayView, limit: int, ordered: asyncio.Event) -> Batch:
+    async def _fetched(self, view: ReplayView, limit: int, ordered: asyncio.Event) -> tuple[Batch, bool]:
+        """A batch, and whether it is as large as it could be: then there is more."""
         is_new = not self._reader.is_open
         traits = await self._reader.open(view.membership, self._position)
         if is_new and traits.acknowledges:
             # What was left in an earlier session comes again in this one, and is counted already.
             self._left_before = view.counts.left
+        asked = window.fetch_limit(limit, traits, self._habits)
         wait_for = window.fetch_wait(traits, self._settings)
-        return await _unless(ordered, self._reader.fetch(self._in_hand(limit, traits), wait_for))
-
-    def _in_hand(self, limit: int, traits: Traits) -> int:
-        return window.fetch_limit(limit, traits, self._feeds)
+        batch = await _unless(ordered, self._reader.fetch(asked, wait_for))
+        if batch.messages:
+            size = sum(len(each.message.payload) for each in batch.messages) / len(batch.messages)
+            self._habits = replace(self._habits, size=size)
+        return batch, len(batch.messages) >= asked
 
     def _newly_left(self, left: int) -> int:
         again = min(left, self._left_before)
@@ -178,7 +180,8 @@ class Feeder:
     def _tell(self, staged: Sequence[Staged], fed: FedWindow, left: int, took_for: Seconds) -> None:
         if not staged and not left:
             return
-        self._feeds = len(staged) / took_for if staged and took_for > 0 else self._feeds
+        if staged and took_for > 0:
+            self._habits = replace(self._habits, feeds=len(staged) / took_for)
         tenant, replay = self._view.spec.tenant, self._view.id
         self._around.events(WindowFed(tenant, replay, Counter(fed.fates), left, took_for))
         parked = (each for each, fate in zip(staged, fed.fates, strict=True) if fate is Fate.PARKED)

@@ -160,10 +160,17 @@ class Run:
         return window.Outlook(self.view.counts.unended, self._ahead.permits, self._watch.rate)
 
     def _room(self, outlook: window.Outlook) -> int:
-        view = self.view
-        room = window.room(outlook, self._settings.window)
-        allowed = budget.room(view.spec, view.membership, view.counts, sampled=view.sampled)
-        return room if allowed is None else min(room, allowed)
+        """How many messages to fetch now. A budget and a sample are exact; the window is not, so that where
+        most is left in the source it is passed over in good time. A dry run puts nothing under way."""
+        view, settings = self.view, self._settings.window
+        if view.spec.dry_run:
+            return settings.most
+        room, counts = window.room(outlook, settings), view.counts
+        allowed = budget.room(view.spec, view.membership, counts, sampled=view.sampled)
+        if allowed is not None or not room:
+            return room if allowed is None else min(room, allowed)
+        seen = counts.taken + counts.left
+        return window.widened(room, outlook, counts.taken / seen if seen else 1.0, settings)
 
     async def _feed(self, limit: int) -> Seconds:
         try:

@@ -8,8 +8,10 @@ a quarter of the window is free, so that a feed is a batch.
 
 What waits between two attempts fills the window too: a target that is down stops the reading by itself.
 
-In hand, fetched and not acknowledged, is one batch at a time, within the source's own window, and so small
-that it is fed in a quarter of the time after which the source would take it back. All pure.
+In hand, fetched and not acknowledged, is one batch at a time: within the source's own window, of 4 MiB or
+about so, and so small that it is fed in a quarter of the time after which the source would take it back.
+Where filters leave most of a source, more is fetched than there is room for, as far as the most that may be
+under way. All pure.
 """
 
 from dataclasses import dataclass
@@ -19,7 +21,12 @@ from typing import Final
 from tenantry.kernel.instant import Seconds
 from tenantry.replay.model import Traits
 
+IN_HAND: Final = 4 * 1024 * 1024
+"""Bytes of one fetch, by what messages were like lately."""
+
 _PART_TO_REFILL: Final = 4
+_FIRST_SIZE: Final = 256 * 1024
+_LEAST_MEANT: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +71,27 @@ def room(outlook: Outlook, settings: WindowSettings = DEFAULTS) -> int:
     return free if free * _PART_TO_REFILL >= window else 0
 
 
-def fetch_limit(room: int, traits: Traits, feeds: float) -> int:
-    """How many to have in hand for ``room``, >= 1 where that is. ``feeds``: messages a second that were
-    staged last time; 0 before the first. Pure, O(1)."""
-    limit = min(room, traits.window)
-    if traits.acknowledge_within is not None and feeds > 0:
-        limit = min(limit, max(1, int(feeds * traits.acknowledge_within / 4)))
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What fetches were like lately. ``feeds``: messages a second that were staged; 0 before the first.
+    ``size``: bytes of a message, a quarter of a MiB before the first is seen."""
+
+    feeds: float = 0.0
+    size: float = _FIRST_SIZE
+
+
+def widened(room: int, outlook: Outlook, meant: float, settings: WindowSettings = DEFAULTS) -> int:
+    """How many to fetch so that about ``room`` of them are meant: never so many that more than ``most`` could
+    be under way. ``meant``: the part of what was seen that was. >= ``room`` where that is within ``most``.
+    Pure, O(1)."""
+    return min(settings.most - outlook.unended, ceil(room / max(meant, _LEAST_MEANT)))
+
+
+def fetch_limit(room: int, traits: Traits, habits: Habits) -> int:
+    """How many to have in hand for ``room``, >= 1 where that is. Pure, O(1)."""
+    limit = min(room, traits.window, max(1, int(IN_HAND / max(1.0, habits.size))))
+    if traits.acknowledge_within is not None and habits.feeds > 0:
+        limit = min(limit, max(1, int(habits.feeds * traits.acknowledge_within / 4)))
     return limit
 
 

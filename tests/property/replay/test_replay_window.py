@@ -4,7 +4,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenantry.replay.model import Traits
-from tenantry.replay.window import DEFAULTS, Outlook, fetch_limit, fetch_wait, look_again, room, wanted
+from tenantry.replay.window import (
+    DEFAULTS,
+    IN_HAND,
+    Habits,
+    Outlook,
+    fetch_limit,
+    fetch_wait,
+    look_again,
+    room,
+    wanted,
+    widened,
+)
 
 outlooks = st.builds(Outlook, st.integers(0, 10_000), st.integers(0, 5_000), st.floats(0, 20_000))
 traits = st.builds(
@@ -43,14 +54,28 @@ def test_more_under_way_never_takes_more(outlook: Outlook, more: int) -> None:
     assert room(fuller) <= room(outlook)
 
 
-@given(st.integers(1, 5_000), traits, st.floats(0, 50_000))
-def test_in_hand_is_never_more_than_the_source_allows_nor_older(n: int, kind: Traits, feeds: float) -> None:
-    limit = fetch_limit(n, kind, feeds)
+@given(st.integers(1, 5_000), traits, st.floats(0, 50_000), st.floats(0, 2_000_000))
+def test_in_hand_is_never_more_than_the_source_allows_nor_older_nor_larger_than_4_mib(
+    n: int, kind: Traits, feeds: float, size: float
+) -> None:
+    limit = fetch_limit(n, kind, Habits(feeds, size))
     assert 1 <= limit <= min(n, kind.window)
+    assert limit == 1 or limit * size <= IN_HAND
     if kind.acknowledge_within is not None:
         assert fetch_wait(kind) <= kind.acknowledge_within / 4
         if feeds > 0 and limit > 1:
             assert limit / feeds <= kind.acknowledge_within / 4
+
+
+@given(outlooks, st.floats(0, 1))
+def test_where_little_is_meant_more_is_fetched_and_never_more_than_could_be_under_way(
+    outlook: Outlook, meant: float
+) -> None:
+    more = room(outlook)
+    if more:
+        fetched = widened(more, outlook, meant)
+        assert more <= fetched <= DEFAULTS.most - outlook.unended
+        assert meant < 1 or fetched == more
 
 
 @given(outlooks)
