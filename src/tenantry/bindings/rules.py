@@ -12,7 +12,7 @@ from typing import Any
 
 from tenantry.bindings.errors import FailureHidden, LeftBehind, TenantChanged, TenantMissing
 from tenantry.bindings.model import Binding, Facts, Judged, Leftover, LeftoverKind, Read, Run
-from tenantry.bindings.statements import statements
+from tenantry.bindings.statements import Statements, statements
 from tenantry.bindings.values import tenant_value
 from tenantry.kernel.errors import UsageError
 
@@ -30,6 +30,7 @@ _CURES = {
 
 _DIVISION_BY_ZERO = "22012"  # what the check in front of COMMIT raises
 _IN_FAILED_TRANSACTION = "25P02"
+_NO_SUCH_STATEMENT = "26000"
 
 
 def value_of(binding: Binding, tenant: object | None, *, doing: str) -> str:
@@ -51,13 +52,31 @@ def opening(binding: Binding, value: str, *, begin: str, judged: Judged) -> Proc
     said = statements(binding)
     if not judged.done:
         yield Run(begin)
-    elif (yield Run(said.opened(begin, value))) == 1:
+    elif (yield from _fast(said, value, begin, judged)) == 1:
         return
     found = unfit(binding, facts_of((yield Read(said.facts))))
     if found:
         yield from _refusing(binding, found)
     yield Run(said.bound(value))
     judged.done = True
+
+
+def _fast(said: Statements, value: str, begin: str, judged: Judged) -> Generator[Run, Any, int]:
+    """Begin and bind in one message, or in two where a session is new; the number of rows, 1 for a fit
+    one."""
+    if not judged.pays:
+        rows: int = yield Run(said.opened(begin, value))
+        return rows
+    try:
+        rows = yield Run(said.executed(begin, value))
+    except Exception as error:
+        if getattr(error, "sqlstate", None) != _NO_SUCH_STATEMENT:
+            raise
+        judged.misses += 1
+        rows = yield Run(said.prepared(begin, value))
+    else:
+        judged.hits += 1
+    return rows
 
 
 def _refusing(binding: Binding, found: Sequence[Leftover]) -> Procedure:
@@ -107,12 +126,17 @@ def why_not_committed(sqlstate: str | None, *, was_open: bool, is_open: bool) ->
 
 
 def drive(steps: Procedure, run: Callable[[str], int], read: Callable[[str], Sequence[Any]]) -> None:
-    """Carry out a procedure with a driver's two functions."""
-    answer: Any = None
+    """Carry out a procedure with a driver's two functions. What they raise is shown to the procedure
+    first."""
     try:
+        step = next(steps)
         while True:
-            step = steps.send(answer)
-            answer = run(step.sql) if isinstance(step, Run) else read(step.sql)
+            try:
+                answer: Any = run(step.sql) if isinstance(step, Run) else read(step.sql)
+            except Exception as error:  # noqa: BLE001 - handed on
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
     except StopIteration:
         return
 
@@ -122,11 +146,15 @@ async def drive_async(
     run: Callable[[str], Awaitable[int]],
     read: Callable[[str], Awaitable[Sequence[Any]]],
 ) -> None:
-    """Carry out a procedure with a driver's two coroutine functions."""
-    answer: Any = None
+    """As :func:`drive`, with coroutine functions."""
     try:
+        step = next(steps)
         while True:
-            step = steps.send(answer)
-            answer = await (run(step.sql) if isinstance(step, Run) else read(step.sql))
+            try:
+                answer: Any = await (run(step.sql) if isinstance(step, Run) else read(step.sql))
+            except Exception as error:  # noqa: BLE001 - handed on
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
     except StopIteration:
         return

@@ -7,6 +7,7 @@ kept cheap."""
 
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 
 from tenantry.bindings.model import Binding
 from tenantry.bindings.names import literal
@@ -37,6 +38,7 @@ class Statements:
     """``facts`` reads one row, in the order of :class:`~tenantry.bindings.model.Facts`."""
 
     facts: str
+    _name: str
     _set: str
     _guard: str
     _same: str
@@ -47,6 +49,17 @@ class Statements:
         suspect and nothing is bound. May suspect an innocent session (its temporary tables are gone); never
         the other way round."""
         return f"{begin};SELECT {self._set}{literal(value)}, true){self._guard}"
+
+    def executed(self, begin: str, value: str) -> str:
+        """As :meth:`opened`, through the statement that :meth:`prepared` leaves in the session: to parse and
+        plan it each time would cost the server more than the whole transaction else does."""
+        return f"{begin};EXECUTE {self._name}({literal(value)})"
+
+    def prepared(self, begin: str, value: str) -> str:
+        """As :meth:`opened`, after ROLLBACK, and what :meth:`executed` needs from now on."""
+        statement = f"SELECT {self._set}$1, true){self._guard}"
+        prepare = f"PREPARE {self._name}(pg_catalog.text) AS {statement}"
+        return f"ROLLBACK;{prepare};{self.opened(begin, value)}"
 
     def bound(self, value: str) -> str:
         """The binding alone, in a transaction that has begun and whose session was judged."""
@@ -72,6 +85,7 @@ def statements(binding: Binding) -> Statements:
     )
     return Statements(
         facts=_FACTS.format(setting=setting),
+        _name=f"tenantry_{sha256((setting + guard).encode()).hexdigest()[:16]}",
         _set=f"pg_catalog.set_config({setting}, ",
         _guard=guard,
         _same=same,

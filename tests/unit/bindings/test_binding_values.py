@@ -1,5 +1,6 @@
 """What a binding accepts: tenants by their column's type, settings, roles; and what it says of others."""
 
+import re
 import subprocess
 import sys
 from uuid import UUID
@@ -90,22 +91,34 @@ def test_each_leftover_is_a_finding_and_a_fit_session_has_none() -> None:
     assert unfit(Binding(role="owner"), FIT) == (Leftover(LeftoverKind.ROLE, "app"),)
 
 
+class Missing(Exception):
+    """What a driver raises where there is no such prepared statement."""
+
+    sqlstate = "26000"
+
+
 class Session:
     """Answers for a server: how many rows the first message gave, then facts."""
 
-    def __init__(self, rows: int, *facts: tuple[object, ...]) -> None:
-        self.rows, self.facts, self.sent = rows, list(facts), list[str]()
+    def __init__(self, rows: int, *facts: tuple[object, ...], prepared: bool = True) -> None:
+        self.rows, self.facts, self.sent, self.prepared = rows, list(facts), list[str](), prepared
 
     def open(self, judged: Judged) -> None:
         drive(opening(Binding(), "acme", begin="BEGIN", judged=judged), self.run, self.read)
 
     def run(self, sql: str) -> int:
         self.sent.append(sql)
+        if "EXECUTE" in sql and not self.prepared:
+            raise Missing
         return self.rows
 
     def read(self, sql: str) -> tuple[object, ...]:
         self.sent.append("facts")
         return self.facts.pop(0)
+
+    @property
+    def shapes(self) -> list[str]:
+        return [re.sub(r"tenantry_\w+|'.*?'.*|\(.*", "", sql).strip() for sql in self.sent]
 
 
 CLEAN = (False, "app", "app", False, [], [])
@@ -115,20 +128,45 @@ TEMPORARY = (False, "app", "app", False, ["scratch"], [])
 def test_a_session_that_was_judged_before_takes_one_message() -> None:
     session = Session(1)
     session.open(Judged(done=True))
-    assert [sql[:35] for sql in session.sent] == ["BEGIN;SELECT pg_catalog.set_config("]
+    assert session.shapes == ["BEGIN;EXECUTE"]
+
+
+def test_a_session_without_the_prepared_statement_gets_it_in_the_second_message() -> None:
+    judged, session = Judged(done=True), Session(1, prepared=False)
+    session.open(judged)
+    assert session.shapes == ["BEGIN;EXECUTE", "ROLLBACK;PREPARE"]
+    assert session.sent[1].count("set_config") == 2
+    assert (judged.hits, judged.misses) == (0, 1)
+
+
+def test_where_the_prepared_statement_keeps_being_gone_it_is_not_expected_any_more() -> None:
+    judged, session = Judged(done=True), Session(1, prepared=False)
+    for _ in range(40):
+        session.open(judged)
+    assert judged.misses < 40
+    assert session.shapes[-1] == "BEGIN;SELECT pg_catalog.set_config"
+
+
+def test_another_error_of_the_first_message_is_the_callers() -> None:
+    class Broken(Exception):
+        sqlstate = "57P01"
+
+    steps = opening(Binding(), "acme", begin="BEGIN", judged=Judged(done=True))
+    with pytest.raises(Broken):
+        drive(steps, lambda sql: (_ for _ in ()).throw(Broken()), lambda sql: ())
 
 
 def test_the_first_time_everything_is_judged_before_anything_is_bound() -> None:
     judged, session = Judged(), Session(1, CLEAN)
     session.open(judged)
-    assert [sql[:14] for sql in session.sent] == ["BEGIN", "facts", "SELECT pg_cata"]
+    assert session.shapes == ["BEGIN", "facts", "SELECT pg_catalog.set_config"]
     assert judged.done
 
 
 def test_a_suspicion_that_comes_to_nothing_binds_in_the_same_transaction() -> None:
     session = Session(0, CLEAN)
     session.open(Judged(done=True))
-    assert [sql[:14] for sql in session.sent] == ["BEGIN;SELECT p", "facts", "SELECT pg_cata"]
+    assert session.shapes == ["BEGIN;EXECUTE", "facts", "SELECT pg_catalog.set_config"]
 
 
 def test_what_is_found_is_cleaned_in_the_same_transaction_and_refused() -> None:
