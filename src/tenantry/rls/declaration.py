@@ -43,7 +43,7 @@ LONGEST_NAME = 63
 """Bytes of a name, see "Identifiers and Key Words" of PostgreSQL's documentation."""
 
 _KEYS = ("setting", "column", "type", "schema", "roles", "grants", "tables", "shared", "services")
-_TABLE_KEYS = ("column", "type", "grants", "replaces")
+_TABLE_KEYS = ("column", "type", "grants", "replaces", "keeps")
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)+", re.ASCII)
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
@@ -61,13 +61,15 @@ class TableName(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class TenantTable:
     """One tenant table. ``grants``: what application roles may do to its rows, of :data:`GRANTS`.
-    ``replaces``: policies of other names that the new one takes the place of."""
+    ``replaces``: policies of other names that the new one takes the place of; ``keeps``: those that may stay,
+    although what they allow is allowed besides."""
 
     name: TableName
     column: str
     type: TenantType
     grants: tuple[str, ...] = GRANTS
     replaces: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,7 @@ def _table(parts: Table, name: TableName, defaults: TenantTable) -> TenantTable:
         parts.take("type", _type, defaults.type),
         parts.take("grants", _grants, defaults.grants),
         parts.take("replaces", _names("names of policies"), ()),
+        parts.take("keeps", _names("names of policies"), ()),
     )
 
 

@@ -1,6 +1,7 @@
 """A declaration, found in the facts of one database: what the parts of a plan look things up in. Pure."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 
 from tenantry.kernel.errors import nearest
@@ -27,6 +28,11 @@ class Ground:
         return Scene(self.facts, Scope(application=self.declaration.roles, tenant_tables=tables))
 
     @cached_property
+    def declared(self) -> frozenset[TableName]:
+        """The tables that were declared themselves, and not by what is above them."""
+        return frozenset(each.name for each in self.declaration.tables)
+
+    @cached_property
     def tenant_tables(self) -> dict[int, TenantTable]:
         """By OID: the declared tables that are there, and all that is below them."""
         found: dict[int, TenantTable] = {}
@@ -35,8 +41,7 @@ class Ground:
             if relation is None:
                 continue
             for child in sorted(self.below(relation), key=lambda child: child.title):
-                part = TenantTable(named(child), each.column, each.type, (), each.replaces)
-                found.setdefault(child.oid, part)
+                found.setdefault(child.oid, replace(each, name=named(child), grants=()))
             found[relation.oid] = each
         return found
 
@@ -65,6 +70,11 @@ class Ground:
             for each in self._sequences.get(relation.oid, ())
             if each.owned_by and (column := relation.column(each.owned_by[1])) and not column.identity
         )
+
+    def readers(self, view: Relation) -> tuple[str, ...]:
+        """The application roles that hold SELECT on it. That they may not enter its schema yet, or are not
+        there yet, is no protection: the plan changes both."""
+        return tuple(each for each in self.declaration.roles if self.scene.could(each, view, "SELECT"))
 
     def policies(self, relation: Relation) -> tuple[Policy, ...]:
         return self._bare.policies_of.get(relation.oid, ())

@@ -7,7 +7,7 @@ from tenantry.rls.declaration import TableName, TenantTable
 from tenantry.rls.facts import Relation
 from tenantry.rls.ground import Ground
 from tenantry.rls.names import quoted
-from tenantry.rls.render import COLUMN_TYPES
+from tenantry.rls.render import COLUMN_TYPES, ISOLATION, SERVICE
 from tenantry.rls.views import read_besides, views_to_change
 
 OLDEST = 15
@@ -43,7 +43,9 @@ def _about_table(ground: Ground, table: TenantTable) -> Iterator[str]:
         yield f"{table.name} belongs to the extension {relation.extension}: leave it out"
     else:
         yield from _about_column(relation, table)
+        yield from _about_policies(ground, relation, table)
         for child in ground.below(relation):
+            yield from _about_policies(ground, child, table)
             if child.kind == "foreign table":
                 yield (
                     f"{child.title}, a part of {table.name}, is a foreign table, which takes no row "
@@ -64,6 +66,23 @@ def _about_column(relation: Relation, table: TenantTable) -> Iterator[str]:
         hint = f'declare type = "{fitting[0]}"' if fitting else f"make it one of {', '.join(COLUMN_TYPES)}"
         where = f"{table.name}.{quoted(table.column)}"
         yield f"{where} is of type {column.type}, declared as {table.type}: {hint}"
+
+
+def _about_policies(ground: Ground, relation: Relation, table: TenantTable) -> Iterator[str]:
+    """Permissive policies add up: one besides ours lets through what ours would not."""
+    known = (ISOLATION, SERVICE, *table.replaces, *table.keeps)
+    for each in ground.policies(relation):
+        for_application = any(ground.scene.applies(each, role) for role in ground.declaration.roles)
+        if each.permissive and for_application and each.name not in known:
+            way_out = f"say of {table.name} that it replaces or keeps it: replaces = [{_toml(each.name)}]"
+            yield (
+                f"the policy {quoted(each.name)} on {relation.title} allows application roles rows besides "
+                f"the tenant's: {way_out}"
+            )
+
+
+def _toml(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _about_role(ground: Ground, role: str) -> Iterator[str]:
@@ -93,7 +112,7 @@ def _about_views(ground: Ground) -> Iterator[str]:
     """A view that is read as who asks fails where who asks may not read all that it reads."""
     shared = {found.oid for name in ground.declaration.shared if (found := ground.relation(name))}
     for view in views_to_change(ground):
-        users = [each.name for each in ground.scene.users(view, "SELECT")]
+        users = ground.readers(view)
         for relation in read_besides(ground, view):
             lacking = (
                 []

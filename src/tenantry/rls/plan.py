@@ -168,7 +168,7 @@ def _grants(ground: Ground, relation: Relation, table: TenantTable) -> Iterator[
         if lacking:
             yield grant(lacking, f"TABLE {table.name}", role)
         unwanted = [each for each in WRITING if each not in table.grants]
-        is_part = table.name not in {each.name for each in ground.declaration.tables}
+        is_part = table.name not in ground.declared
         excess = ground.holds(role, BYPASSING if is_part else unwanted, relation)
         if excess:
             yield revoke(excess, f"TABLE {table.name}", role)

@@ -32,10 +32,8 @@ def remarks(ground: Ground) -> Iterator[str]:
 def _about_policies(ground: Ground, relation: Relation, table: TenantTable) -> Iterator[str]:
     for each in ground.policies(relation):
         if each.permissive and each.name not in (ISOLATION, SERVICE, *table.replaces):
-            yield (
-                f"the policy {quoted(each.name)} on {table.name} stays, and what it allows is allowed "
-                f'besides: replaces = ["{each.name}"] in the declaration takes it away'
-            )
+            who = ", ".join(each.roles)
+            yield f"the policy {quoted(each.name)} on {table.name} stays: {who} may do what it allows besides"
 
 
 def _about_column(relation: Relation, table: TenantTable) -> Iterator[str]:

@@ -33,7 +33,7 @@ def read_besides(ground: Ground, view: Relation) -> Iterator[Relation]:
 def _reached(ground: Ground) -> list[Relation]:
     """Views and materialized views between an application role and a tenant table."""
     touching = _upwards(ground)
-    waiting = [each for each in touching.values() if ground.scene.users(each, "SELECT")]
+    waiting = [each for each in touching.values() if ground.readers(each)]
     found: dict[int, Relation] = {}
     while waiting:
         each = waiting.pop()

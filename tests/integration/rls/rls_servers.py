@@ -21,9 +21,11 @@ from tenantry.postgres.catalogue import PostgresCatalogue
 from tenantry.postgres.embedded import EmbeddedServer
 from tenantry.postgres.urls import with_database
 from tenantry.postgres.workbench import workbench
+from tenantry.rls import audit
 from tenantry.rls.apply import Applied, Surroundings, apply
 from tenantry.rls.declaration import Declaration, parse_declaration
 from tenantry.rls.plan import Plan, plan
+from tenantry.rls.scope import declared_by
 from tenantry.rls.script import Bounds
 
 _T = TypeVar("_T")
@@ -99,15 +101,16 @@ def rls_databases(rls_server: Databases) -> Iterator[Databases]:
 
 def run(url: str, *statements: str) -> None:
     """Runs each statement by itself, in a thread of its own: for sync and async tests alike."""
-    _apart(_run(url, statements))
+    apart(_run(url, statements))
 
 
 def ask(url: str, query: str, *args: object) -> list[Any]:
     """The rows of one query, as tuples."""
-    return _apart(_ask(url, query, args))
+    return apart(_ask(url, query, args))
 
 
-def _apart(coroutine: Coroutine[Any, Any, _T]) -> _T:
+def apart(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """Runs it to its end in a thread of its own: for sync and async tests alike."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()
 
@@ -138,12 +141,19 @@ def without(reason: str) -> None:
 
 def applied(url: str, declaration: str, bounds: Bounds | None = None) -> Applied:
     """What `tenantry rls apply` does with the TOML text ``declaration``."""
-    return _apart(_applied(url, parse_declaration(declaration), bounds or Bounds(attempts=1)))
+    return apart(_applied(url, parse_declaration(declaration), bounds or Bounds(attempts=1)))
 
 
 def planned(url: str, declaration: str) -> Plan:
     """What `tenantry rls plan` finds missing."""
-    return plan(parse_declaration(declaration), _apart(PostgresCatalogue(url).facts()))
+    return plan(parse_declaration(declaration), apart(PostgresCatalogue(url).facts()))
+
+
+def audited(url: str, declaration: str) -> dict[str, str]:
+    """What `tenantry rls audit` finds and does not excuse: severity by rule and place."""
+    facts = apart(PostgresCatalogue(url).facts())
+    found = audit(facts, declared_by(parse_declaration(declaration))).findings
+    return {each.key: each.severity.word for each in found if not each.excuse}
 
 
 async def _applied(url: str, declaration: Declaration, bounds: Bounds) -> Applied:

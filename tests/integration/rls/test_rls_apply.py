@@ -8,7 +8,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from rls_servers import Databases, applied, ask, planned, run
+from rls_servers import Databases, applied, ask, audited, planned, run
 
 from tenantry.kernel.clock import SystemClock
 from tenantry.kernel.errors import UsageError
@@ -69,15 +69,22 @@ def test_the_way_back_leaves_the_database_as_it_was(rls_databases: Databases, ap
     assert [_granted_to_others(row) for row in after[0]] == [_granted_to_others(row) for row in before[0]]
 
 
-def test_what_the_declared_policy_replaces_is_gone_and_what_it_does_not_name_is_remarked(
+def test_another_policy_for_the_application_must_be_replaced_or_kept_by_name(
     rls_databases: Databases, app_user: str
 ) -> None:
     url = rls_databases(
         NOTES, "CREATE POLICY old ON notes USING (true)", "CREATE POLICY other ON notes USING (true)"
     )
     ended = applied(url, DECLARED + 'notes = { replaces = ["old"] }')
+    assert ended.done == ()
+    (objection,) = ended.left.objections
+    assert "the policy other on public.notes allows application roles rows besides the tenant's" in objection
+    ended = applied(url, DECLARED + 'notes = { replaces = ["old"], keeps = ["other"] }')
     assert [row[1] for row in ask(url, POLICIES)] == ["other", "tenant_isolation"]
-    assert any("the policy other on public.notes stays" in each for each in ended.left.remarks)
+    assert ended.is_whole
+    assert (
+        "the policy other on public.notes stays: public may do what it allows besides" in ended.left.remarks
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,6 +192,36 @@ def test_the_sequence_of_a_serial_column_can_be_drawn_from(rls_databases: Databa
     assert applied(url, DECLARED + "notes = {}").is_whole
     run(_as_tenant(url, "3"), "INSERT INTO notes (tenant_id, body) VALUES (3, 'mine')")
     assert ask(_as_tenant(url, "3"), "SELECT tenant_id FROM notes") == [(3,)]
+
+
+def test_what_was_written_is_clean_to_the_audit(rls_databases: Databases, app_user: str) -> None:
+    for role in ("app_owner", "reporting"):
+        rls_databases.role(role)
+    url = rls_databases("GRANT CREATE ON SCHEMA public TO app_owner")
+    run(
+        _as(url, "app_owner"),
+        "CREATE TABLE invoices (tenant_id int NOT NULL, id int, amount int, PRIMARY KEY (tenant_id, id))",
+        "CREATE TABLE parts (tenant_id bigint NOT NULL, k int NOT NULL) PARTITION BY LIST (k)",
+        "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1)",
+        "CREATE TABLE docs (tenant_id varchar(20) NOT NULL, body text)",
+        "CREATE TABLE countries (code text)",
+        "CREATE VIEW totals AS SELECT tenant_id, sum(amount) FROM invoices GROUP BY 1",
+        "CREATE VIEW outer_totals AS SELECT * FROM totals",
+        "GRANT SELECT ON totals, outer_totals, invoices TO app_user",
+    )
+    declared = f"""
+        {DECLARED}
+        invoices = {{}}
+        parts = {{ type = "bigint" }}
+        docs = {{ type = "text" }}
+        [shared]
+        countries = "one list"
+        [services]
+        reporting = "nightly totals"
+    """
+    assert "rls-off: table public.invoices" in audited(url, declared)
+    assert applied(url, declared).is_whole
+    assert audited(url, declared) == {}
 
 
 def test_a_login_that_may_not_is_told_which_would_do(rls_databases: Databases, app_user: str) -> None:
