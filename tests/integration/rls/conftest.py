@@ -1,14 +1,13 @@
 """One connection of a superuser to one empty database, and what a script leaves in its catalogue."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
 import pytest
 import pytest_asyncio
 from rls_servers import Databases, rls_databases, rls_server
-from rls_world import FactsAfter
+from rls_world import FactsAfter, undone
 
 from tenantry.postgres.catalogue import read_facts_inside
 from tenantry.rls import Facts
@@ -16,17 +15,6 @@ from tenantry.testing.row_policies import base
 
 __all__ = ["rls_databases", "rls_server"]
 """Databases on each server version, for every test here."""
-
-
-@asynccontextmanager
-async def undone(url: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
-    """A superuser's connection in a transaction that is rolled back, roles and all."""
-    connection = await asyncpg.connect(url)
-    transaction = connection.transaction()
-    await transaction.start()
-    yield connection
-    await transaction.rollback()
-    await connection.close()
 
 
 def facts_reader(connection: "asyncpg.Connection[Any]") -> FactsAfter:
