@@ -13,8 +13,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from tenantry.cli.connections import broker_targets
-from tenantry.cli.loops import EmbeddedGuard, LoopFailed, Loops, follow_registry
+from tenantry.cli.connections import NodeSources, broker_targets
+from tenantry.cli.loops import EmbeddedGuard, LoopFailed, Loops, follow_registry, tidy_replays
 from tenantry.cli.settings import Address, NodeSettings, Role
 from tenantry.delivery.http import DeliverySettings, HttpDelivery
 from tenantry.delivery.router import Router
@@ -33,6 +33,9 @@ from tenantry.postgres.migrate import migrate, pending
 from tenantry.postgres.operator_keys import PostgresOperatorKeys
 from tenantry.postgres.operator_store import PostgresFeederStore, PostgresOperatorStore
 from tenantry.postgres.planner_store import PostgresPlannerStore
+from tenantry.postgres.replay_desk import PostgresReplayDesk
+from tenantry.postgres.replay_standing import PostgresStanding
+from tenantry.postgres.replay_store import PostgresReplayStore
 from tenantry.postgres.urls import DatabaseUrls
 from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.feeder import Feeder, FeederSettings
@@ -42,6 +45,8 @@ from tenantry.queue.model import NodeId
 from tenantry.queue.planner import Planner
 from tenantry.queue.surroundings import Surroundings
 from tenantry.queue.worker import Worker, WorkerSettings
+from tenantry.replay.coordinator import Coordinator
+from tenantry.replay.desk import ReplayService
 from tenantry.telemetry.prometheus import Metrics
 from tenantry.telemetry.sinks import fan_out
 from tenantry.web.api import create_api
@@ -67,7 +72,8 @@ class Node:
     """A running node, as :func:`assemble` yields it. Belongs to one event loop.
 
     ``urls``: the three logins. ``admission`` accepts jobs, ``intake`` and ``operator`` are the stores beside
-    it. ``directory``: the registry as this node sees it, ``levels``: what pools shed. ``planner``,
+    it. ``replays``: the people's side of replays. ``directory``: the registry as this node sees it,
+    ``levels``: what pools shed. ``planner``,
     ``worker``: None without that role.
     ``api_url`` and ``metrics_url``: where they are served, None where they are not.
     """
@@ -92,6 +98,15 @@ class Node:
             randomness=around.randomness,
             events=self.events,
             settings=IntakeSettings(level_of=self.levels.level_of),
+        )
+        self.surroundings = Surroundings(self.directory, around.clock, around.randomness, self.events)
+        self.sources = NodeSources(database, settings.outside)
+        self.standing = PostgresStanding(database, self.hints, self.directory, around.clock)
+        self.replays = ReplayService(
+            PostgresReplayDesk(database, self.hints, around.randomness),
+            self.sources,
+            self.standing,
+            self.surroundings,
         )
         self.planner: Planner | None = None
         self.worker: Worker | None = None
@@ -208,10 +223,17 @@ def _start_planning(stack: AsyncExitStack, node: Node, loops: Loops) -> None:
         stack.push_async_callback(loops.end, "feeder")
     if Role.PLANNER in node.settings.roles:
         store = PostgresPlannerStore(node.database, node.hints)
-        there = Surroundings(node.directory, around.clock, around.randomness, node.events)
-        node.planner = Planner(store, there, holder=node.name)
+        node.planner = Planner(store, node.surroundings, holder=node.name)
         loops.start("planner", node.planner.run)
         stack.push_async_callback(loops.end, "planner")
+    if Role.REPLAY in node.settings.roles:
+        replays = PostgresReplayStore(node.database, node.hints)
+        coordinator = Coordinator(replays, node.sources, node.standing, node.surroundings, holder=node.name)
+        loops.start("replays", coordinator.run)
+        stack.push_async_callback(loops.end, "replays")
+        tidying = partial(tidy_replays, replays, randomness=around.randomness, events=node.events)
+        loops.start("replays' tidying", tidying)
+        stack.push_async_callback(loops.end, "replays' tidying")
 
 
 async def _start_serving(stack: AsyncExitStack, node: Node) -> None:
@@ -271,7 +293,7 @@ async def _start_working(stack: AsyncExitStack, node: Node, loops: Loops) -> Non
     node.worker = worker = Worker(
         PostgresWorkerStore(node.database, node.hints),
         Router(settings.handlers, http, brokers, clock=around.clock),
-        Surroundings(node.directory, around.clock, around.randomness, node.events),
+        node.surroundings,
         node=NodeId(node.name),
         settings=WorkerSettings(slots=settings.slots, pool=settings.pool, grace_for=settings.grace_for),
     )

@@ -17,8 +17,11 @@ from tenantry.kernel.randomness import Randomness
 from tenantry.postgres.directory import PostgresDirectory
 from tenantry.postgres.embedded import EmbeddedServer
 from tenantry.queue.events import StoreFailed
+from tenantry.replay.lifecycle import REPLAY_KEPT_FOR
+from tenantry.replay.ports import ReplayStore
 
 _GUARD_EVERY: Seconds = 0.5
+_TIDY_EVERY: Seconds = 60.0
 
 
 class LoopFailed(InvariantBroken):
@@ -83,6 +86,17 @@ async def follow_registry(
             raise
         except TenantryError as error:
             events(StoreFailed("directory", type(error).__name__, every))
+
+
+async def tidy_replays(store: ReplayStore, *, randomness: Randomness, events: EventSink) -> None:
+    """Make the dedup store's coming generations and drop what is past, now and once a minute."""
+    while True:
+        wait = _TIDY_EVERY * randomness.uniform(0.8, 1.2)
+        try:
+            await store.tidy(now_kept_for=REPLAY_KEPT_FOR)
+        except StoreUnavailable as error:
+            events(StoreFailed("replay", type(error).__name__, wait))
+        await asyncio.sleep(wait)
 
 
 class EmbeddedGuard:

@@ -42,6 +42,9 @@ COMMANDS: dict[str, Entry] = {
     "lanes": Entry("tenantry.cli.lanes", "The live table of lanes; pause, resume, ceilings, resets."),
     "tenants": Entry("tenantry.cli.tenants", "The registry of tenants and tiers, and the tenants' API keys."),
     "operators": Entry("tenantry.cli.operators", "Operators' keys for the API of lanes and orders."),
+    "replay": Entry(
+        "tenantry.cli.replay", "Dead letters back to their targets: plan, start, watch, pause, park."
+    ),
     "partition": Entry("tenantry.cli.partition", "Which partition a tenant's events go to, and what moves."),
     "limits": Entry("tenantry.cli.limits", "How much each tenant may ask for: show, try, watch, reconcile."),
     "rls": Entry(

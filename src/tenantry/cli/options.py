@@ -158,7 +158,7 @@ def _shown_name(parameter: inspect.Parameter) -> str:
     told_names = (told.default, *(told.param_decls or ()))  # the first stands where a default would
     long = [each for each in told_names if isinstance(each, str) and each.startswith("--")]
     if isinstance(told, ArgumentInfo):
-        return (told.metavar or parameter.name.upper()).strip("[]")
+        return (told.metavar or parameter.name.upper()).strip("[].")
     return long[0] if long else "--" + parameter.name.replace("_", "-")
 
 

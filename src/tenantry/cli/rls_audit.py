@@ -79,7 +79,7 @@ class AuditOptions(OnOwnDatabase):
 class RulesOptions(Shown):
     """One rule, or all."""
 
-    name: Annotated[str | None, typer.Argument(metavar="[RULE]", help="Which rule; all unless given.")] = None
+    rule: Annotated[str | None, typer.Argument(metavar="[RULE]", help="Which rule; all unless given.")] = None
     page: Annotated[bool, typer.Option("--page", help="The whole documentation, in Markdown.")] = False
 
 
@@ -113,8 +113,8 @@ def rules(options: RulesOptions) -> None:
     from tenantry.rls.pages import documentation, page
 
     output = Output.of(options)
-    if options.name is not None:
-        rule = named(options.name)
+    if options.rule is not None:
+        rule = named(options.rule)
         output.data(_rule_data(rule))
         output.line(documentation(rule).rstrip())
     elif options.page:

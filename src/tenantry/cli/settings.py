@@ -21,6 +21,7 @@ class Role(StrEnum):
     PLANNER = "planner"  # stands by while another holds the planner's place
     WORKER = "worker"
     FEEDER = "feeder"
+    REPLAY = "replay"  # leads replays; several share them
 
 
 EVERYTHING = frozenset(Role)

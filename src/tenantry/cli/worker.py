@@ -20,7 +20,8 @@ class WorkerOptions(Working):
     """Everything that a worker takes."""
 
     no_planner: Annotated[
-        bool, typer.Option("--no-planner", help="Never take the planner's place, and feed nothing.")
+        bool,
+        typer.Option("--no-planner", help="Never take the planner's place, feed nothing, lead no replay."),
     ] = False
     no_http: Annotated[
         bool, typer.Option("--no-http", help="Run handlers only, and deliver nothing over HTTP.")
@@ -51,7 +52,7 @@ def _settings(options: WorkerOptions) -> "NodeSettings":
     from tenantry.cli.serving import node_arguments, worker_arguments
     from tenantry.cli.settings import NodeSettings, Role
 
-    roles = {Role.WORKER} if options.no_planner else {Role.WORKER, Role.PLANNER, Role.FEEDER}
+    roles = {Role.WORKER} if options.no_planner else {Role.WORKER, Role.PLANNER, Role.FEEDER, Role.REPLAY}
     return NodeSettings(
         roles=frozenset(roles),
         http=not options.no_http,

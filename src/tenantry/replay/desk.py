@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -258,6 +259,13 @@ class ReplayService:
     ) -> list[ParkedMessage]:
         """As :meth:`~tenantry.replay.ports.ReplayDesk.parked`."""
         return await self._desk.parked(tenant, replay, limit=limit, after=after)
+
+    async def parked_message(self, tenant: TenantId, job: JobId) -> ParkedMessage | None:
+        """One of them, or None where it is not parked (any more). Raises :class:`ValueError` for an id that
+        is no UUID."""
+        before = JobId(str(UUID(int=max(0, UUID(job).int - 1))))
+        found = await self._desk.parked(tenant, None, limit=1, after=before)
+        return next((each for each in found if each.job == job), None)
 
     async def send_back(
         self,

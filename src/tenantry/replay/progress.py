@@ -222,7 +222,7 @@ def lines(record: Progress) -> list[str]:
     head = [record.phase.value, _so_far(record), _rate(record), _left(record)]
     told = [" · ".join(filter(None, head)), _counts(record.counts)]
     told += [_held(record.hold, record.at)] if record.hold else []
-    told += [_share(record)] if record.share is not None else []
+    told += [_share(record)] if record.share is not None and record.counts.unended else []
     if record.dry:
         told.append(f"dry run: {record.dry.matched:,} match, {record.dry.broken:,} of them could not be sent")
     if record.new_since_start:

@@ -1,0 +1,72 @@
+"""The group ``tenantry replay``, and the desk that its commands work at."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from tenantry.cli.desk_runs import for_tenant
+from tenantry.cli.options import OnDatabase, group
+
+if TYPE_CHECKING:
+    from tenantry.cli.desk import Desk
+    from tenantry.kernel.tenant import TenantId
+    from tenantry.replay.desk import ReplayService
+
+T = TypeVar("T")
+
+app = group("Dead letters back into their lanes: plan, start, watch, pause, cancel, and what is parked.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfTenant(OnDatabase):
+    """Whose replays."""
+
+    tenant: Annotated[str, typer.Option("--tenant", "-t", help="Whose replays.")]
+    connections_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="TENANTRY_CONNECTIONS_FILE",
+            metavar="FILE",
+            help="Connections to brokers, files and other databases, and which tenant may use what of them.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneReplay(OfTenant):
+    """Which one."""
+
+    replay: Annotated[str, typer.Argument(metavar="REPLAY", help="The id that `tenantry replay plan` gave.")]
+
+
+def with_replays(options: OfTenant, look: "Callable[[ReplayService, TenantId], Coroutine[Any, Any, T]]") -> T:
+    """What ``look`` finds with the tenant's replays. Raises :class:`UnknownTenant`, and as
+    :func:`tenantry.cli.desk.opened`."""
+
+    async def at(desk: "Desk", tenant: "TenantId") -> T:
+        return await look(service(desk, options.connections_file), tenant)
+
+    return for_tenant(options, options.tenant, at)
+
+
+def service(desk: "Desk", connections_file: Path | None) -> "ReplayService":
+    """The people's side of replays on the desk's database."""
+    from tenantry.cli.connections import NodeSources, read_connections
+    from tenantry.kernel.clock import SystemClock
+    from tenantry.kernel.events import ignore
+    from tenantry.kernel.randomness import SystemRandomness
+    from tenantry.postgres.replay_desk import PostgresReplayDesk
+    from tenantry.postgres.replay_standing import PostgresStanding
+    from tenantry.queue.surroundings import Surroundings
+    from tenantry.replay.desk import ReplayService
+
+    clock, randomness = SystemClock(), SystemRandomness()
+    return ReplayService(
+        PostgresReplayDesk(desk.database, desk.hints, randomness),
+        NodeSources(desk.database, read_connections(connections_file)),
+        PostgresStanding(desk.database, desk.hints, desk.directory, clock),
+        Surroundings(desk.directory, clock, randomness, ignore),
+    )
