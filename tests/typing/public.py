@@ -26,8 +26,8 @@ from tenantry.limiter.gate import LimiterGate
 from tenantry.limiter.ports import Authority
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.partition import Layout, Placement
-from tenantry.queue.model import Accepted, ClaimedJob
-from tenantry.queue.ports import IntakeStore, RateGate
+from tenantry.queue.model import Accepted, ClaimedJob, EndKind, JobId, ReplayedJob, ReplayTerms
+from tenantry.queue.ports import IntakeStore, RateGate, ReplayFlows
 from tenantry.queue.surroundings import Surroundings
 from tenantry.replay.coordinator import Coordinator, CoordinatorSettings
 from tenantry.replay.desk import ReplayService
@@ -72,6 +72,17 @@ async def submit(store: IntakeStore) -> tuple[str, ...]:
         assert_type(answer.retry_after, float | None)
         return ()
     return answer.ids
+
+
+async def replayed(flows: ReplayFlows, tenant: TenantId) -> list[JobId]:
+    message = ReplayedJob(
+        JobId("0198"), Target("handler:resize"), b"{}", headers={"x-shop": "berlin"}, prior=3
+    )
+    await flows.feed_replay(tenant, ReplayTerms("r1", park_after=3, hold_unknown=True), [message])
+    await flows.pause_replay(tenant, "r1", paused=True)
+    ends = await flows.take_ends("r1", limit=100)
+    parked = [end.job for end in ends if end.kind is EndKind.PARKED]
+    return parked + await flows.withdraw_replay(tenant, "r1", limit=1_000)
 
 
 async def executor() -> None:

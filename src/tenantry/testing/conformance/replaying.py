@@ -91,6 +91,19 @@ class ReplayConformance:
         await world.room()
         await world.refused(job(), bound=3)
 
+    async def test_a_submit_of_class_replay_is_no_replays_job_and_counts_to_the_bound(
+        self, world: World
+    ) -> None:
+        again = replace(job(), job_class=JobClass.REPLAY)
+        (id_,) = await world.submit(again, bound=1)
+        await world.refused(again, bound=1)
+        node = await world.node()
+        (held,) = await world.claim(node)
+        assert (held.id, held.job_class, held.replay) == (id_, JobClass.REPLAY, None)
+        await world.settle(node, [held], Ending.DELIVERED)
+        await world.room()
+        await world.submit(again, bound=1)
+
     async def test_counts_and_views_know_the_jobs_of_replays(self, world: World) -> None:
         ids = await world.feed(*messages(5))
         node = await world.node()
