@@ -72,19 +72,23 @@ class FluidSchedule:
 
 def filled(tenants: Sequence[FluidTenant], slots: float, floor: float) -> dict[str, float]:
     """Slots of each, by weight with the floor φ; nobody has more than its ``most``. Pure, O(n) a round, of
-    which there are as many as there are sizes at which somebody has enough."""
-    found: dict[str, float] = {}
-    open_, left = list(tenants), slots
+    which there are as many as there are sizes at which somebody has enough.
+
+    Who stands on the floor is decided once, among all who can use anything: what others leave can only add.
+    """
+    open_ = [tenant for tenant in tenants if tenant.most > 0.0]
+    least = least_effective_weight(Counter(tenant.weight for tenant in open_), floor)
+    found, left = {tenant.id: 0.0 for tenant in tenants}, slots
     while open_:
-        least = least_effective_weight(Counter(tenant.weight for tenant in open_), floor)
         unit = max(0.0, left) / sum(max(tenant.weight, least) for tenant in open_)
-        modest = [tenant for tenant in open_ if tenant.most <= max(tenant.weight, least) * unit]
+        modest = {tenant.id for tenant in open_ if tenant.most <= max(tenant.weight, least) * unit}
         if not modest:
             return found | {tenant.id: max(tenant.weight, least) * unit for tenant in open_}
-        for tenant in modest:
-            found[tenant.id] = tenant.most
-            left -= tenant.most
-        open_ = [tenant for tenant in open_ if tenant.id not in found]
+        for tenant in open_:
+            if tenant.id in modest:
+                found[tenant.id] = tenant.most
+                left -= tenant.most
+        open_ = [tenant for tenant in open_ if tenant.id not in modest]
     return found
 
 

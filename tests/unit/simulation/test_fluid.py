@@ -2,7 +2,7 @@
 
 from math import inf, isclose
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenantry.simulation.fluid import FluidTenant, filled, fluid
@@ -28,6 +28,7 @@ tenants = st.lists(
 slots = st.floats(1.0, 200.0)
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(tenants, slots, st.sampled_from([0.0, 0.25, 1.0]))
 def test_slots_are_filled_up_to_what_all_can_use_and_nobody_has_more_than_that(
     found: list[FluidTenant], pool: float, floor: float
@@ -37,6 +38,7 @@ def test_slots_are_filled_up_to_what_all_can_use_and_nobody_has_more_than_that(
     assert isclose(sum(held.values()), min(pool, sum(tenant.most for tenant in found)), rel_tol=1e-6)
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(tenants, slots)
 def test_everybody_has_its_floor_or_all_that_it_can_use(found: list[FluidTenant], pool: float) -> None:
     held = filled(found, pool, 0.25)
@@ -44,6 +46,7 @@ def test_everybody_has_its_floor_or_all_that_it_can_use(found: list[FluidTenant]
         assert held[tenant.id] >= min(tenant.most, 0.25 * pool / len(found)) * (1 - 1e-9)
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(tenants, slots)
 def test_of_two_who_could_use_more_the_heavier_has_as_much_more_as_it_weighs(
     found: list[FluidTenant], pool: float
@@ -58,6 +61,7 @@ def test_of_two_who_could_use_more_the_heavier_has_as_much_more_as_it_weighs(
             assert held[tenant.id] / tenant.weight <= max(levels) * (1 + 1e-6)
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is timed
 @given(tenants, slots)
 def test_each_replay_ends_when_all_its_messages_have_gone_and_none_goes_twice(
     found: list[FluidTenant], pool: float
