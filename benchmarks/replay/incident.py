@@ -14,7 +14,7 @@ from tenantry.simulation.incident import IncidentRun, Judged, Scale, mass_incide
 QUICK = True
 """Whether it runs in a quick run too."""
 
-FULL = Scale(replays=300, bystanders=20, slots=2_000, median=8_000, largest=5_000_000)
+FULL = Scale(replays=300, bystanders=20, slots=2_000, median=4_000, largest=5_000_000)
 SHORT = Scale(replays=24, bystanders=6, slots=120, median=600, largest=30_000)
 
 
