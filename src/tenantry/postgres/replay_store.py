@@ -1,5 +1,6 @@
 """The coordinator's side. What a window brings is staged by one statement, in one transaction."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -41,6 +42,10 @@ _RETURN = "SELECT tenantry.return_replay($1, $2, $3, $4)"
 _ROLL = "SELECT tenantry.roll_keys((now() AT TIME ZONE 'UTC')::date, (now() AT TIME ZONE 'UTC')::date + 1)"
 _TIDY = "SELECT tenantry.tidy_replays($1, $2, $3, $4)"
 
+_LONG_AT_ONCE = 2
+"""Feeds and folds of one process that run at the same time: the others of these connections are for what
+people wait for."""
+
 _BATCHES_A_FOLD = 200
 _TIDIED_AT_ONCE = 100
 _OF_A_ROW = ("22", "23", "54")
@@ -52,6 +57,7 @@ class PostgresReplayStore:
 
     def __init__(self, database: Database, hints: Hints) -> None:
         self._pool, self._hints = database.side, hints
+        self._long = asyncio.Semaphore(_LONG_AT_ONCE)
 
     async def take(self, holder: str, lease_for: Seconds, *, limit: int) -> list[ReplayView]:
         with translated("taking replays"):
@@ -73,6 +79,10 @@ class PostgresReplayStore:
             await self._pool.execute(statement("replay/release"), holder, list(leases), list(leases.values()))
 
     async def feed(self, lease: Lease, window: Window) -> FedWindow | None:
+        async with self._long:
+            return await self._staged(lease, window)
+
+    async def _staged(self, lease: Lease, window: Window) -> FedWindow | None:
         with translated("feeding a replay"):
             try:
                 row = await self._feed(lease, window, window.messages)
@@ -130,10 +140,10 @@ class PostgresReplayStore:
         return row
 
     async def fold(self, lease: Lease) -> bool | None:
-        with translated("folding the ends of a replay"):
-            more: bool | None = await self._pool.fetchval(
-                _FOLD, lease.replay, lease.token, _BATCHES_A_FOLD, MESSAGE_FAULTS
-            )
+        given = (lease.replay, lease.token, _BATCHES_A_FOLD, MESSAGE_FAULTS)
+        async with self._long:
+            with translated("folding the ends of a replay"):
+                more: bool | None = await self._pool.fetchval(_FOLD, *given)
         return more
 
     async def failures(self, replay: ReplayId, *, limit: int) -> list[ClassFailure]:

@@ -142,16 +142,15 @@ $$;
 GRANT INSERT (replay_id, tenant_id, spec, again, hold_unknown, park_after, plan, source_bound, source_count, counted_exactly)
     ON tenantry.replays TO tenantry_tenant;
 
--- Generations of keys: make those from p_from to p_to, drop those that no tenant's lifetime reaches. How many changed.
--- As roll_outcomes: the owner's rights, a pinned search_path, no long wait for a lock. A partition is made beside and
--- attached, which holds up no feed.
-CREATE FUNCTION tenantry.roll_keys(p_from date, p_to date) RETURNS integer
+-- Make the generations of keys from p_from to p_to where they are missing: how many partitions. As roll_outcomes: the
+-- owner's rights, a pinned search_path, no long wait for a lock. A partition is made beside and attached, which holds up
+-- no feed.
+CREATE FUNCTION tenantry.make_keys(p_from date, p_to date) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE
-    day     date;
-    leaf    text;
-    part    record;
-    changed integer := 0;
+    day  date;
+    leaf text;
+    made integer := 0;
 BEGIN
     PERFORM pg_advisory_xact_lock(8391162081467360890);
     FOR day IN SELECT p_from + n FROM generate_series(0, p_to - p_from) n LOOP
@@ -163,9 +162,20 @@ BEGIN
             EXECUTE format('ALTER TABLE tenantry.%I FORCE ROW LEVEL SECURITY', leaf);
             EXECUTE format('ALTER TABLE tenantry.%I ATTACH PARTITION tenantry.%I FOR VALUES FROM (%L) TO (%L)',
                            'replay_keys_' || bucket, leaf, day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
-            changed := changed + 1;
+            made := made + 1;
         END LOOP;
     END LOOP;
+    RETURN made;
+END
+$$;
+
+-- As make_keys, and drop the generations before p_from that no tenant's lifetime reaches. How many partitions changed.
+CREATE FUNCTION tenantry.roll_keys(p_from date, p_to date) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+DECLARE
+    part    record;
+    changed integer := tenantry.make_keys(p_from, p_to);
+BEGIN
     FOR part IN
         SELECT c.relname, p.bucket, to_date(substring(c.relname FROM '_(\d{8})$'), 'YYYYMMDD') AS day
           FROM generate_series(0, 7) p (bucket)
@@ -185,8 +195,8 @@ BEGIN
     RETURN changed;
 END
 $$;
-REVOKE ALL ON FUNCTION tenantry.roll_keys FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tenantry.roll_keys TO tenantry_engine;
+REVOKE ALL ON FUNCTION tenantry.make_keys, tenantry.roll_keys FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenantry.make_keys, tenantry.roll_keys TO tenantry_engine;
 
 -- The tenant's row, locked until COMMIT; the count of its day begins anew with the day.
 CREATE FUNCTION tenantry.replay_tenant(p_tenant text) RETURNS tenantry.replay_tenants LANGUAGE plpgsql AS $$
@@ -389,7 +399,7 @@ DECLARE
 BEGIN
     -- It is there unless nobody has tidied since yesterday.
     IF to_regclass('tenantry.replay_keys_0_' || to_char(today, 'YYYYMMDD')) IS NULL THEN
-        PERFORM tenantry.roll_keys(today, today + 1);
+        PERFORM tenantry.make_keys(today, today + 1); -- it drops nothing, which would wait for other feeds
     END IF;
     INSERT INTO tenantry.replay_keys (tenant_id, key, seen_at, state, failings, replay_id)
     SELECT p_tenant, u.key, p_moment, CASE u.fate WHEN 1 THEN 1 ELSE 4 END, CASE u.fate WHEN 1 THEN 0 ELSE 1 END, p_replay
@@ -547,7 +557,8 @@ BEGIN
     SELECT whose.most_running - count(*) INTO room FROM tenantry.replays
      WHERE tenant_id = p_tenant AND placed AND state IN ('running', 'paused', 'held', 'draining', 'cancelling');
     UPDATE tenantry.replays r SET state = 'running', placed = true, hold_rule = NULL, hold_reason = NULL, frees_at = NULL
-     WHERE r.replay_id = ANY (ARRAY(
+     -- Looked at once more under its lock: a person may have paused or cancelled it meanwhile.
+     WHERE r.state = 'held' AND r.hold_rule = 'concurrency' AND r.replay_id = ANY (ARRAY(
         SELECT replay_id FROM tenantry.replays
          WHERE tenant_id = p_tenant AND state = 'held' AND hold_rule = 'concurrency'
          ORDER BY started_at, replay_id LIMIT CASE WHEN room IS NULL THEN NULL ELSE greatest(room, 0) END));
