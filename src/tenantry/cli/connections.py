@@ -117,6 +117,24 @@ def _nats_client() -> None:
     client()
 
 
+def _sqs(tenant: TenantId, connection: Connection, address: SourceAddress) -> Source:
+    from tenantry.brokers.sqs import SqsSource
+
+    return SqsSource(connection, address)
+
+
+def _to_sqs(connection: Connection) -> Sender:
+    from tenantry.brokers.sqs import SqsSender
+
+    return SqsSender(connection)
+
+
+def _sqs_client() -> None:
+    from tenantry.brokers.sqs.link import session
+
+    session()
+
+
 def _to_rabbitmq(connection: Connection) -> Sender:
     from tenantry.brokers.rabbitmq import RabbitSender
 
@@ -135,14 +153,17 @@ _SOURCES: Final[Mapping[str, Callable[[TenantId, Connection, SourceAddress], Sou
     "rabbitmq": _rabbitmq,
     "kafka": _kafka,
     "nats": _nats,
+    "sqs": _sqs,
 }
 _SENDERS: Final[Mapping[str, Callable[[Connection], Sender]]] = {
     "rabbitmq": _to_rabbitmq,
     "kafka": _to_kafka,
     "nats": _to_nats,
+    "sqs": _to_sqs,
 }
 _CLIENTS: Final[Mapping[str, Callable[[], None]]] = {
     "rabbitmq": _rabbitmq_client,
     "kafka": _kafka_client,
     "nats": _nats_client,
+    "sqs": _sqs_client,
 }

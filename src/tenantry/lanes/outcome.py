@@ -84,6 +84,7 @@ CAUSES: Mapping[str, Cause] = MappingProxyType(
         "unroutable": Cause(_MESSAGE, "the broker has no exchange, queue or topic for the address"),
         "not_permitted": Cause(_MESSAGE, "the broker's permissions do not allow writing there"),
         "message_too_large": Cause(_MESSAGE, "the broker takes no message so large", final=True),
+        "unsuitable": Cause(_MESSAGE, "the broker cannot carry such a message", final=True),
         # handlers
         "handler_error": Cause(_MESSAGE, "the handler raised an exception"),
         "retry_later": Cause(_TARGET, "the handler asked to be called again later"),

@@ -60,3 +60,12 @@ def nats_url() -> Iterator[str]:
 
     with jetstream_url() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def sqs_endpoint() -> Iterator[str]:
+    """The endpoint of something that speaks SQS."""
+    from sqs_server import sqs_url
+
+    with sqs_url() as url:
+        yield url

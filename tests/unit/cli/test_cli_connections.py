@@ -10,6 +10,8 @@ from tenantry.brokers.jsonl import JsonLinesSource
 from tenantry.brokers.kafka.replay_source import TopicSource
 from tenantry.brokers.nats import StreamSource
 from tenantry.brokers.rabbitmq import RabbitSource
+from tenantry.brokers.sqs import SqsSource
+from tenantry.brokers.sqs import link as sqs
 from tenantry.cli.connections import NodeSources, broker_targets, read_connections
 from tenantry.cli.settings import NodeSettings, Role
 from tenantry.kernel.clock import SystemClock
@@ -22,9 +24,9 @@ from tenantry.replay.model import SourceAddress
 
 ACME, OTHER = TenantId("acme"), TenantId("other")
 DOCUMENT = "\n".join(
-    f'[connections.my-{kind}]\nkind = "{kind}"\nurl = "x://u:s3cret@h/"\n[connections.my-{kind}.tenants.acme]\n'
+    f'[connections.my-{kind}]\nkind = "{kind}"\nurl = "https://u:s3cret@sqs.eu-west-1.amazonaws.com/"\n[connections.my-{kind}.tenants.acme]\n'
     f'sources = ["a.b", "A"]\ntargets = ["a/*"]'
-    for kind in ("jsonl", "table", "rabbitmq", "kafka", "nats")
+    for kind in ("jsonl", "table", "rabbitmq", "kafka", "nats", "sqs")
 )
 
 
@@ -48,12 +50,13 @@ def test_each_kind_of_source_has_its_adapter() -> None:
     assert isinstance(node.source(ACME, address("rabbitmq")), RabbitSource)
     assert isinstance(node.source(ACME, address("kafka")), TopicSource)
     assert isinstance(node.source(ACME, SourceAddress("nats", "A", "my-nats")), StreamSource)
+    assert isinstance(node.source(ACME, SourceAddress("sqs", "A", "my-sqs")), SqsSource)
     assert isinstance(node.source(OTHER, SourceAddress("dead_letters")), DeadLetterSource)
     with pytest.raises(InvalidValue, match=r"source\.kind.*dead_letters"):
         node.source(ACME, address("carrier-pigeon"))
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "table", "rabbitmq", "kafka", "nats"])
+@pytest.mark.parametrize("kind", ["jsonl", "table", "rabbitmq", "kafka", "nats", "sqs"])
 def test_a_tenant_without_a_grant_gets_no_source_of_any_kind(kind: str) -> None:
     for node in (sources(parse_connections(DOCUMENT)), sources(NO_CONNECTIONS)):
         with pytest.raises(InvalidValue, match="open to other for reading") as raised:
@@ -62,12 +65,14 @@ def test_a_tenant_without_a_grant_gets_no_source_of_any_kind(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "module"), [("rabbitmq", "aiormq"), ("kafka", "confluent_kafka"), ("nats", "nats")]
+    ("kind", "module"),
+    [("rabbitmq", "aiormq"), ("kafka", "confluent_kafka"), ("nats", "nats"), ("sqs", "aiobotocore.session")],
 )
 def test_a_client_that_is_not_installed_is_named_with_its_extra_at_the_start(
     monkeypatch: pytest.MonkeyPatch, kind: str, module: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
+    sqs.session.cache_clear()
     connections = parse_connections(DOCUMENT)
     with pytest.raises(MissingExtra, match=rf"tenantry\[{kind}\]"):
         broker_targets(connections, SystemClock())
