@@ -161,7 +161,7 @@ class Coordinator:
         ended: dict[ReplayId, int] = {}
         for replay in [replay for replay, task in self._tasks.items() if task.done()]:
             run, task = self._runs.pop(replay), self._tasks.pop(replay)
-            tenant, token, error = run.view.spec.tenant, run.lease.token, task.exception()
+            tenant, token, error = run.view.spec.tenant, run.lease.token, _error_of(task)
             if isinstance(error, Lost):
                 self._events(ReplayLost(tenant, replay, self._holder, token))
                 continue
@@ -187,3 +187,8 @@ class Coordinator:
         if self._measured_at is None or now - self._measured_at >= self._settings.measure_every:
             self._measured_at = now
             self._events(ReplaysMeasured(Counter(run.phase for run in self._runs.values())))
+
+
+def _error_of(task: "asyncio.Task[None]") -> BaseException | None:
+    """Why it ended, if not by itself. A cancellation that nobody here gave is an adapter's fault."""
+    return asyncio.CancelledError() if task.cancelled() else task.exception()

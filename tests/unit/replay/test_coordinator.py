@@ -19,6 +19,7 @@ from tenantry.replay.model import (
     Filters,
     Hold,
     HoldRule,
+    ReplayId,
     ReplayState,
     Traits,
 )
@@ -604,3 +605,27 @@ async def test_a_store_that_refuses_what_is_marked_as_broken_is_a_fault_that_is_
     await world.until(lambda: bool(world.events(events.ReplayFaulted)))
     world.store.before_commit = lambda: None
     assert (await world.ended(replay)).counts == Counts(delivered=5)
+
+
+async def test_an_adapter_that_cancels_its_caller_ends_no_other_replay(world: World) -> None:
+    odd, good = Place(messages(5)), Place(messages(300))
+    world.start(odd, name="odd")
+
+    def cancel() -> None:
+        raise asyncio.CancelledError
+
+    odd.after_fetch = cancel
+    replay = world.start(good, target=Target("https://b.example/"))
+    world.launch()
+    assert (await world.ended(replay)).counts == Counts(delivered=300)
+    odd.after_fetch = lambda: None
+    assert (await world.ended(ReplayId("odd"))).counts == Counts(delivered=5)
+
+
+async def test_where_filters_leave_most_of_a_source_it_is_passed_over_in_few_looks(world: World) -> None:
+    late = [replace(each, id=f"x{each.id}") for each in messages(40, error_class="timeout")]
+    place = Place([*messages(20_000), *late], LOG)
+    replay = world.start(place, filters=Filters(error_classes=frozenset({"timeout"})))
+    world.launch()
+    assert (await world.ended(replay)).counts == Counts(delivered=40, left=20_000)
+    assert world.store.calls["feed"] < 40
