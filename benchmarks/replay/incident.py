@@ -2,7 +2,7 @@
 
 The yardstick is the fluid schedule of the same targets and slots (:mod:`tenantry.simulation.fluid`), which
 discovers nothing, divides slots without end and knows no round trips. What is simulated and what is not is
-told in :mod:`tenantry.simulation.incident.run`. The full form takes a quarter of an hour.
+told in :mod:`tenantry.simulation.incident.run`. The full form takes ten minutes.
 """
 
 import time
@@ -14,7 +14,7 @@ from tenantry.simulation.incident import IncidentRun, Judged, Scale, mass_incide
 QUICK = True
 """Whether it runs in a quick run too."""
 
-FULL = Scale(replays=300, bystanders=20, slots=2_000, median=4_000, largest=5_000_000)
+FULL = Scale(replays=300, bystanders=20, slots=2_000, median=8_000, largest=5_000_000)
 SHORT = Scale(replays=24, bystanders=6, slots=120, median=600, largest=30_000)
 
 

@@ -135,7 +135,7 @@ def incident(options: IncidentOptions) -> None:
     """A mass incident: everybody replays at once, beside the fluid schedule that no scheduler can beat.
 
     One backlog is the largest, one has 100 times the median, one target is a black hole, one backlog is all
-    poison. About 15,000 messages are simulated in a second; --replays 300 --slots 2000 --median 4000
+    poison. About 15,000 messages are simulated in a second; --replays 300 --slots 2000 --median 8000
     --largest 5000000 is the full form.
     """
     from tenantry.simulation.incident import HEADINGS, Judged, Scale, lines, picture, plain, rows

@@ -121,7 +121,7 @@ def test_what_is_too_small_to_compare_is_said_so() -> None:
 
 @pytest.mark.soak
 def test_three_hundred_replays_and_five_million_messages_in_one() -> None:
-    judged = Judged(IncidentRun(mass_incident()).run())
+    judged = Judged(IncidentRun(mass_incident(Scale(median=8_000))).run())
     assert judged.long[-1] <= 1.15
     assert judged.long[int(0.95 * len(judged.long))] <= 1.1
     assert judged.least_share >= 1.0

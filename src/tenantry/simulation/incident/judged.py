@@ -140,11 +140,11 @@ class Judged:
 
     @cached_property
     def looked_at(self) -> int:
-        """The second at which, in the fluid schedule, the critical tier has nine tenths of its messages
-        behind it."""
+        """The second at which, in the fluid schedule, half of the critical tier's messages have gone: others
+        wait then, and who is ahead by how much is a matter of shares."""
         total = self._messages("critical")
         second = 1
-        while self.fluid_drained(second)["critical"] < 0.9 * total and second < len(self.report.drained):
+        while self.fluid_drained(second)["critical"] < 0.5 * total and second < len(self.report.drained):
             second += 1
         return second
 

@@ -14,7 +14,7 @@ HEADINGS = ("tier", "weight", "replays", "messages", "median end s", "fluid s", 
 
 def rows(judged: Judged) -> list[tuple[str, ...]]:
     """A line a tier, for :data:`HEADINGS`: when the middle one of its replays ended, and the part of its
-    messages that was done when the critical tier is nine tenths done in the fluid schedule."""
+    messages that had gone when half of the critical tier's have in the fluid schedule."""
     return [
         (
             each.tier,
@@ -128,11 +128,11 @@ def picture(judged: Judged) -> str:
     panels = [_tier_panel(judged, tier, seconds, step) for tier in TIERS]
     used = [report.used[at] if at < len(report.used) else 0.0 for at in seconds]
     slots = Line("slots in use", used, COLOURS[2], 2.0)
-    panels.append(Panel(f"slots in use of {report.incident.slots}", [slots], step=step))
+    panels.append(Panel(f"slots in use of {report.incident.slots}, by second", [slots], step=step))
     overs = Line("end over the fluid end", judged.long, COLOURS[4], 2.0)
-    panels.append(Panel("replays of a minute and more: end over the fluid end", [overs], top=1.5))
+    panels.append(Panel("end over the fluid end, by replay, rising", [overs], top=1.5))
     title = f"{report.incident.name}: {report.incident.messages:,} messages, {report.incident.slots} slots"
-    return chart(title, panels)
+    return chart(title, panels, x="")
 
 
 def _tier_panel(judged: Judged, tier: str, seconds: Sequence[int], step: int) -> Panel:
@@ -141,7 +141,7 @@ def _tier_panel(judged: Judged, tier: str, seconds: Sequence[int], step: int) ->
     ours = [judged.report.drained[at][tier] / total for at in seconds]
     fluid = [judged.fluid_drained(float(at))[tier] / total for at in seconds]
     lines_ = [Line("fluid", fluid, GREY, 3.0), Line("ours", ours, COLOURS[0], 1.5)]
-    return Panel(f"{tier} (weight {found.weight:g}): part drained", lines_, step=step, top=1.0)
+    return Panel(f"{tier} (weight {found.weight:g}): part drained, by second", lines_, step=step, top=1.0)
 
 
 def _finite(value: float) -> float | None:
