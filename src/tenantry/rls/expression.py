@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from tenantry.rls.nodes import Node, parse
+from tenantry.rls.nodes import Node, abridged, parse
 
 OWN = -1
 """The relation of a column of the table that the expression belongs to."""
@@ -151,7 +151,7 @@ class Other(Expression):
 @lru_cache(maxsize=16384)
 def read(tree: str) -> Expression:
     """The expression of a node tree. Cached; safe from any thread. What is nested too deeply is opaque."""
-    node = parse(tree)
+    node = parse(abridged(tree))
     try:
         return _translated(node, (_OWN_TABLE,))
     except RecursionError:
@@ -161,7 +161,7 @@ def read(tree: str) -> Expression:
 @lru_cache(maxsize=4096)
 def read_query(tree: str) -> Query:
     """The query of a view's rule. Cached; what is nested too deeply reads nothing."""
-    node = parse(tree)
+    node = parse(abridged(tree))
     try:
         return _query(node[0], ()) if isinstance(node, list) and node else Query()
     except RecursionError:
@@ -190,6 +190,11 @@ def _translated(node: Any, tables: _Tables) -> Expression:
     return reader(node, tables) if reader else _other(node, tables)
 
 
+def _number(node: Node, field: str) -> int:
+    """Zeros are left out of what is read."""
+    return int(node.get(field) or 0)
+
+
 def _all(nodes: Any, tables: _Tables) -> list[Expression]:
     return [_translated(each, tables) for each in nodes or ()]
 
@@ -210,10 +215,10 @@ def _other(node: Node, tables: _Tables) -> Expression:
 
 
 def _column(node: Node, tables: _Tables) -> Expression:
-    level, position = int(node["varlevelsup"]), int(node["varno"])
+    level, position = _number(node, "varlevelsup"), _number(node, "varno")
     table = tables[-1 - level] if level < len(tables) else ()
     relation = table[position - 1] if 0 < position <= len(table) else 0
-    return Column(relation=relation, number=int(node["varattno"]))
+    return Column(relation=relation, number=_number(node, "varattno"))
 
 
 _INTEGERS = {20, 21, 23, 26}
@@ -221,13 +226,13 @@ _TEXTS = {25, 1042, 1043}
 
 
 def _constant(node: Node, tables: _Tables) -> Expression:
-    kind, value = int(node["consttype"]), node.get("constvalue")
-    if node["constisnull"] == "true" or not isinstance(value, bytes):
+    kind, value = _number(node, "consttype"), node.get("constvalue")
+    if node.get("constisnull") == "true" or not isinstance(value, bytes):
         return Constant(type=kind)
     if kind == 16:
         return Constant(type=kind, value=any(value))
     if kind in _INTEGERS:
-        return Constant(type=kind, value=_integer(value, int(node["constlen"])))
+        return Constant(type=kind, value=_integer(value, _number(node, "constlen")))
     if kind in _TEXTS:
         return Constant(type=kind, value=value[4:].decode("utf-8", "replace"))
     if kind == 19:
@@ -241,24 +246,24 @@ def _integer(value: bytes, length: int) -> int:
 
 
 def _function(node: Node, tables: _Tables) -> Expression:
-    args, function = _args(node, tables), int(node["funcid"])
+    args, function = _args(node, tables), _number(node, "funcid")
     if node.get("funcformat") in {"1", "2"} and args:
-        return Cast(args[:1], type=int(node["funcresulttype"]), function=function)
+        return Cast(args[:1], type=_number(node, "funcresulttype"), function=function)
     return Call(args, function=function)
 
 
 def _operation(node: Node, tables: _Tables) -> Expression:
-    return Operation(_args(node, tables), operator=int(node["opno"]), function=int(node["opfuncid"]))
+    return Operation(_args(node, tables), operator=_number(node, "opno"), function=_number(node, "opfuncid"))
 
 
 def _quantified(node: Node, tables: _Tables) -> Expression:
-    word = "any" if node["useOr"] == "true" else "all"
-    return Operation(_args(node, tables), int(node["opno"]), int(node["opfuncid"]), word)
+    word = "any" if node.get("useOr") == "true" else "all"
+    return Operation(_args(node, tables), _number(node, "opno"), _number(node, "opfuncid"), word)
 
 
 def _cast(node: Node, tables: _Tables) -> Expression:
     by_text = node[""] == "COERCEVIAIO"
-    return Cast((_translated(node["arg"], tables),), type=int(node["resulttype"]), by_text=by_text)
+    return Cast((_translated(node["arg"], tables),), type=_number(node, "resulttype"), by_text=by_text)
 
 
 def _logic(node: Node, tables: _Tables) -> Expression:
@@ -267,28 +272,28 @@ def _logic(node: Node, tables: _Tables) -> Expression:
 
 def _case(node: Node, tables: _Tables) -> Expression:
     arms = [part for when in node["args"] for part in (when["expr"], when["result"])]
-    return Case(tuple(_all([*arms, node["defresult"]], tables)))
+    return Case(tuple(_all([*arms, node.get("defresult")], tables)))
 
 
 def _null_test(node: Node, tables: _Tables) -> Expression:
-    return NullTest((_translated(node["arg"], tables),), is_null=node["nulltesttype"] == "0")
+    return NullTest((_translated(node["arg"], tables),), is_null=_number(node, "nulltesttype") == 0)
 
 
 def _bool_test(node: Node, tables: _Tables) -> Expression:
-    return BoolTest((_translated(node["arg"], tables),), test=int(node["booltesttype"]))
+    return BoolTest((_translated(node["arg"], tables),), test=_number(node, "booltesttype"))
 
 
-_SESSION = {"9": "current_role", "10": "current_user", "11": "user", "12": "session_user",
-            "13": "current_catalog", "14": "current_schema"}  # fmt: skip
+_SESSION = {9: "current_role", 10: "current_user", 11: "user", 12: "session_user", 13: "current_catalog",
+            14: "current_schema"}  # fmt: skip
 
 
 def _session(node: Node, tables: _Tables) -> Expression:
-    name = _SESSION.get(node["op"])
+    name = _SESSION.get(_number(node, "op"))
     return Session(name=name) if name else Other(name="moment")
 
 
-_KINDS: dict[str, Literal["exists", "any", "all", "scalar", "array"]] = {
-    "0": "exists", "1": "all", "2": "any", "4": "scalar", "6": "array",
+_KINDS: dict[int, Literal["exists", "any", "all", "scalar", "array"]] = {
+    0: "exists", 1: "all", 2: "any", 4: "scalar", 6: "array",
 }  # fmt: skip
 
 
@@ -296,7 +301,7 @@ def _subselect(node: Node, tables: _Tables) -> Expression:
     query = _query(node["subselect"], tables)
     test = node.get("testexpr")
     found = (query,) if test is None else (query, _translated(test, tables))
-    return Subselect(found, kind=_KINDS.get(node["subLinkType"], "other"))
+    return Subselect(found, kind=_KINDS.get(_number(node, "subLinkType"), "other"))
 
 
 def _query(node: Node, tables: _Tables) -> Query:
@@ -327,7 +332,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def _relation(entry: Node) -> int:
-    return int(entry["relid"]) if entry.get("rtekind") == "0" and entry.get("relid") else 0
+    return _number(entry, "relid") if _number(entry, "rtekind") == 0 else 0
 
 
 def _condition(jointree: Any, tables: _Tables) -> Expression | None:
@@ -338,7 +343,7 @@ def _condition(jointree: Any, tables: _Tables) -> Expression | None:
         each = waiting.pop()
         if not isinstance(each, dict):
             continue
-        if each.get("quals") is not None and each.get("jointype", "0") == "0":
+        if each.get("quals") is not None and _number(each, "jointype") == 0:
             found.append(_translated(each["quals"], tables))
         waiting += [each.get("larg"), each.get("rarg"), *(each.get("fromlist") or ())]
     return None if not found else found[0] if len(found) == 1 else Logic(tuple(found), kind="and")

@@ -238,6 +238,14 @@ class Function:
     def is_trigger(self) -> bool:
         return self.returns == "trigger"
 
+    @property
+    def pins_names(self) -> bool:
+        """Whether its search_path is set so that no temporary table of the caller's comes first: to nothing,
+        or with pg_temp named last."""
+        path = self.setting("search_path")
+        schemas = [] if path is None else [each.strip().strip('"') for each in path.split(",")]
+        return schemas == [""] or (len(schemas) > 1 and schemas[-1] == "pg_temp")
+
     def setting(self, name: str) -> str | None:
         """The value that ``SET`` of the function gives ``name``, or None."""
         found = (each.partition("=") for each in self.settings)

@@ -17,7 +17,7 @@ from tenantry.rls.facts import (
     RewriteRule,
     Trigger,
 )
-from tenantry.rls.meaning import Binding, bindings, is_true
+from tenantry.rls.meaning import Binding, bindings, functions, is_true, relations
 from tenantry.rls.model import Scope
 from tenantry.rls.reach import Reach, granted
 from tenantry.rls.roles import PUBLIC, Grant, Privilege, Role
@@ -168,7 +168,7 @@ class Scene:
         found = (each for each in self.facts.relations.values() if each.kind in kinds and not each.extension)
         yield from sorted((each for each in found if self.in_scope(each.schema)), key=lambda each: each.title)
 
-    def functions(self) -> Iterator[Function]:
+    def own_functions(self) -> Iterator[Function]:
         """Those in scope and no extension's, by name."""
         found = (each for each in self.facts.functions.values() if not each.extension)
         yield from sorted((each for each in found if self.in_scope(each.schema)), key=lambda each: each.title)
@@ -222,6 +222,24 @@ class Scene:
         if policy.check_tree is not None:
             return read(policy.check_tree)
         return self.using(policy) if policy.command in {"ALL", "UPDATE"} else None
+
+    def expressions(self, policy: Policy) -> tuple[Expression, ...]:
+        """USING, and WITH CHECK where it says something else."""
+        using, check = self.using(policy), self.check(policy)
+        found = (using,) if check is using else (using, check)
+        return tuple(each for each in found if each is not None)
+
+    def asks(self, policy: Policy) -> frozenset[int]:
+        """OIDs of the relations that its subselects read."""
+        return self.once(
+            ("asks", policy.oid), lambda: frozenset().union(*map(relations, self.expressions(policy)))
+        )
+
+    def runs(self, policy: Policy) -> frozenset[int]:
+        """OIDs of the functions that it runs: calls, operators and casts."""
+        return self.once(
+            ("runs", policy.oid), lambda: frozenset().union(*map(functions, self.expressions(policy)))
+        )
 
     def applies(self, policy: Policy, role: str) -> bool:
         """Whether it is for ``role``: its TO names it, or a role whose rights it inherits, or nobody."""

@@ -3,7 +3,7 @@
 import pytest
 
 from tenantry.kernel.errors import InvariantBroken
-from tenantry.rls.nodes import parse
+from tenantry.rls.nodes import abridged, parse
 
 
 def test_fields_lists_and_nothing() -> None:
@@ -42,3 +42,25 @@ def test_what_no_server_writes_is_refused(text: str) -> None:
 def test_depth_is_no_matter() -> None:
     deep = "{A :x " * 5000 + "1" + "}" * 5000
     assert isinstance(parse(deep), dict)
+
+
+def test_brackets_may_stand_in_names_and_a_datum_is_told_from_them() -> None:
+    assert parse("{A :name a[1] :value 2 [ 1 -1 ] :last [x}") == {
+        "": "A",
+        "name": "a[1]",
+        "value": b"\x01\xff",
+        "last": "[x",
+    }
+
+
+def test_an_abridged_tree_lacks_what_is_zero_false_or_empty_and_nothing_else() -> None:
+    text = (
+        "{A :zero 0 :none <> :no false :yes true :ten 10 :inputcollid 100 :set (b)"
+        " :args ({B :location -1 :x 1})}"
+    )
+    assert parse(abridged(text)) == {"": "A", "yes": "true", "ten": "10", "args": [{"": "B", "x": "1"}]}
+
+
+def test_what_looks_like_a_default_inside_a_name_stays() -> None:
+    text = r'{A :name odd\ :x\ 0 :listed ("b\ :y\ 0") :z 0}'
+    assert parse(abridged(text)) == {"": "A", "name": "odd :x 0", "listed": ["b :y 0"]}

@@ -229,7 +229,7 @@ def _foreign(scene: Scene, tables: tuple[Relation, Relation], key: Constraint, s
     fix="Take LEAKPROOF away, unless it can be shown that nothing of its arguments comes out.",
 )
 def leakproof_function(scene: Scene) -> Iterator[Found]:
-    for function in scene.functions():
+    for function in scene.own_functions():
         if function.leakproof and function.language not in {"internal", "c"}:
             users = scene.users(function, "EXECUTE")
             if users:

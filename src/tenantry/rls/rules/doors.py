@@ -3,11 +3,10 @@ hold."""
 
 from collections.abc import Iterator
 
-from tenantry.rls.bodies import builds_statements
+from tenantry.rls.bodies import builds_statements, tables_named
 from tenantry.rls.doors import Doors
 from tenantry.rls.expression import read_query
 from tenantry.rls.facts import Function, Relation, Trigger
-from tenantry.rls.meaning import functions as functions_in
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
 from tenantry.rls.roles import Privilege
@@ -188,7 +187,7 @@ def writable_view(scene: Scene) -> Iterator[Found]:
 )
 def definer_function(scene: Scene) -> Iterator[Found]:
     doors = Doors(scene)
-    for function in scene.functions():
+    for function in scene.own_functions():
         if not function.security_definer or function.is_trigger or function.kind not in {"f", "p"}:
             continue
         users = scene.users(function, "EXECUTE")
@@ -226,7 +225,7 @@ def _bypasses(scene: Scene, owner: str) -> bool:
     fix="Give it to an owner whom the policies hold; build statements with format('%I') and USING.",
 )
 def definer_dynamic_sql(scene: Scene) -> Iterator[Found]:
-    for function in scene.functions():
+    for function in scene.own_functions():
         if not function.security_definer or function.is_trigger or not _bypasses(scene, function.owner):
             continue
         users = scene.users(function, "EXECUTE")
@@ -250,26 +249,38 @@ def definer_dynamic_sql(scene: Scene) -> Iterator[Found]:
     fix="Set the function's search_path to the schemas that it needs, with pg_temp last.",
 )
 def definer_search_path(scene: Scene) -> Iterator[Found]:
-    for function in scene.functions():
+    helpers = _policy_helpers(scene)
+    for function in scene.own_functions():
         users = scene.users(function, "EXECUTE") if function.security_definer else ()
-        if not users or function.is_trigger or function.oid in _policy_helpers(scene):
+        if not users or function.is_trigger or function.oid in helpers or function.pins_names:
             continue
-        path = function.setting("search_path")
-        if path is None:
-            schema = quoted(function.schema)
+        path, bare = function.setting("search_path"), _bare_tables(function)
+        if path is None or bare:
+            how = "the search path of its caller" if path is None else f"{bare[0]} looked up in pg_temp first"
             yield Found(
                 f"function {function.title}",
-                f"{function.title} runs as {function.owner} with the search path of its caller, "
-                f"{users[0].name}.",
-                f"ALTER {_kind(function)} {function.title} SET search_path = {schema}, pg_temp;",
+                f"{function.title} runs as {function.owner} with {how}, and {users[0].name} may call it.",
+                f"ALTER {_kind(function)} {function.title} SET search_path = {_ending_in_temp(function)};",
                 role=users[0].name,
+                severity=None if path is None else Severity.MEDIUM,
             )
+
+
+def _bare_tables(function: Function) -> list[str]:
+    """Tables that its text names without a schema; a body that the server has parsed has none."""
+    if function.reads:
+        return []
+    return sorted(name for schema, name in tables_named(function.source) if not schema)
+
+
+def _ending_in_temp(function: Function) -> str:
+    path = function.setting("search_path") or quoted(function.schema)
+    return f"{path}, pg_temp"
 
 
 def _policy_helpers(scene: Scene) -> frozenset[int]:
     """The functions that policies call: a rule of policy texts looks at them."""
-    trees = (tree for policy in scene.facts.policies for tree in (scene.using(policy), scene.check(policy)))
-    return frozenset(oid for tree in trees if tree is not None for oid in functions_in(tree))
+    return frozenset().union(*map(scene.runs, scene.facts.policies))
 
 
 def _definer_triggers(scene: Scene, *timings: str) -> Iterator[tuple[Trigger, Function, Relation, str]]:

@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tenantry.rls.bodies import tables_named
-from tenantry.rls.expression import Expression
 from tenantry.rls.facts import Function, Policy, Relation
 from tenantry.rls.holding import Judge
-from tenantry.rls.meaning import functions, relations
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
 from tenantry.rls.roles import Privilege
@@ -25,19 +23,13 @@ _SESSION = re.compile(
 )
 
 
-def _expressions(scene: Scene, policy: Policy) -> Iterator[Expression]:
-    using, check = scene.using(policy), scene.check(policy)
-    yield from (each for each in {using, check} if each is not None)
-
-
 def _asked(scene: Scene) -> Iterator[tuple[Policy, Relation]]:
     """Each table that a policy of a tenant table asks, once, with the first such policy; not the table
     itself."""
     seen: set[int] = set()
     for table in scene.tenant_tables:
         for policy in scene.policies_of.get(table.oid, ()):
-            found = {oid for each in _expressions(scene, policy) for oid in relations(each)}
-            for oid in sorted(found - seen - {table.oid}):
+            for oid in sorted(scene.asks(policy) - seen - {table.oid}):
                 relation = scene.facts.relations.get(oid)
                 if relation is not None and relation.is_table:
                     seen.add(oid)
@@ -49,8 +41,7 @@ def _helpers(scene: Scene) -> Iterator[tuple[Policy, Function]]:
     seen: set[int] = set()
     for table in scene.tenant_tables:
         for policy in scene.policies_of.get(table.oid, ()):
-            found = {oid for each in _expressions(scene, policy) for oid in functions(each)}
-            for oid in sorted(found - seen):
+            for oid in sorted(scene.runs(policy) - seen):
                 function = scene.facts.functions.get(oid)
                 if function is not None and not function.extension:
                     seen.add(oid)
@@ -147,11 +138,8 @@ def _is_enabled(scene: Scene, oid: int) -> bool:
 
 
 def _asked_by(scene: Scene, oid: int) -> frozenset[int]:
-    found: set[int] = set()
-    for policy in scene.policies_of[oid]:
-        if scene.for_application(policy):
-            found |= {each for one in _expressions(scene, policy) for each in relations(one)}
-    return frozenset(found)
+    asking = (each for each in scene.policies_of[oid] if scene.for_application(each))
+    return frozenset().union(*map(scene.asks, asking))
 
 
 def _comes_back(asks: Mapping[int, frozenset[int]], start: int) -> bool:
@@ -207,17 +195,9 @@ def helper_volatile(scene: Scene) -> Iterator[Found]:
 def helper_search_path(scene: Scene) -> Iterator[Found]:
     for policy, helper in _helpers(scene):
         bare = sorted(name for schema, name in tables_named(helper.source) if not schema)
-        if bare and not helper.reads and not _pinned(helper):
+        if bare and not helper.reads and not helper.pins_names:
             said = f"names {bare[0]} without a schema: a temporary table of that name takes its place"
             yield _about(scene, (policy, helper), said, "SET search_path = pg_catalog, pg_temp")
-
-
-def _pinned(helper: Function) -> bool:
-    path = helper.setting("search_path")
-    if path is None:
-        return False
-    schemas = [each.strip().strip('"') for each in path.split(",")]
-    return schemas in ([""], []) or (schemas[-1] == "pg_temp" and len(schemas) > 1)
 
 
 def _about(scene: Scene, asked: tuple[Policy, Function], said: str, sql: str) -> Found:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
-from tenantry.rls.expression import Constant, Expression, walk
+from tenantry.rls.expression import Constant, walk
 from tenantry.rls.facts import Policy
 from tenantry.rls.holding import held, setting_of
 from tenantry.rls.meaning import Reading, readings, uncast
@@ -25,15 +25,6 @@ def _policies(scene: Scene) -> Iterator[Policy]:
                 yield policy
 
 
-def _clauses(scene: Scene, policy: Policy) -> Iterator[Expression]:
-    """USING, and WITH CHECK where it says something else."""
-    using, check = scene.using(policy), scene.check(policy)
-    if using is not None:
-        yield using
-    if check is not None and check != using:
-        yield check
-
-
 def _held_by(scene: Scene) -> Iterator[tuple[Policy, Reading]]:
     """Each policy with the settings that its tenant column is compared to."""
     yield from scene.once("held by settings", lambda: tuple(_all_held_by(scene)))
@@ -50,9 +41,10 @@ def _all_held_by(scene: Scene) -> Iterator[tuple[Policy, Reading]]:
         yield from ((policy, each) for each in sorted(found, key=repr))
 
 
-def _names(scene: Scene, policy: Policy) -> set[str]:
-    found = (each.name for clause in _clauses(scene, policy) for each in readings(clause))
-    return {each for each in found if each is not None}
+def _names(scene: Scene, policy: Policy) -> frozenset[str]:
+    """The settings that it reads, by name."""
+    found = (each.name for clause in scene.expressions(policy) for each in readings(clause))
+    return scene.once(("names", policy.oid), lambda: frozenset(each for each in found if each is not None))
 
 
 def _report(scene: Scene, policy: Policy, message: str, severity: Severity | None = None) -> Found:
@@ -210,7 +202,7 @@ def policy_editable_claim(scene: Scene) -> Iterator[Found]:
     for policy in _policies(scene):
         constants = {
             each.value
-            for clause in _clauses(scene, policy)
+            for clause in scene.expressions(policy)
             for each in walk(clause)
             if isinstance(each, Constant)
         }
