@@ -150,6 +150,8 @@ async def test_only_rows_with_the_values_asked_for_are_read(world: TableWorld) -
         ({"done": "mark"}, "source.options.mark_column"),
         ({"mark_column": "done_at"}, "with done=mark and only then"),
         ({"done": "mark", "mark_column": "n"}, "It is bigint"),
+        ({"done": "mark", "mark_column": "owner"}, "neither names the tenant nor is a key"),
+        ({"done": "mark", "mark_column": "at"}, "neither names the tenant nor is a key"),
         ({"filter": "true"}, "unknown key 'filter'"),
     ],
 )

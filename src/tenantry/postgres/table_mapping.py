@@ -199,6 +199,10 @@ def _conditions(
     parts = [f"{column.quoted}::text = ${n}::text" for n, column in enumerate(found, 1)]
     if asked.done is Done.MARK:
         mark = _found(columns, asked.named["mark_column"], "mark_column", frozenset(_MARKS))
+        if mark.name in {*fenced, *asked.keys}:
+            raise InvalidValue(
+                "source.options.mark_column", mark.name, "a column that neither names the tenant nor is a key"
+            )
         parts.append(f"{mark.quoted} {_MARKS[mark.type][1]}")
     return " AND ".join(parts) or "true", tuple(value for _, value in pairs)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
@@ -51,7 +52,7 @@ class RabbitWorld:
         dies = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": self.dead}
         await self.channel.queue_declare(self.queue, arguments=dies, exclusive=True)
         await self.channel.queue_bind(self.queue, self.exchange, "#")
-        await self.channel.queue_declare(self.dead, exclusive=False, auto_delete=False, **arguments)
+        await self.channel.queue_declare(self.dead, durable=True, arguments=arguments)
         return self
 
     async def put(self, numbers: Sequence[int]) -> None:
@@ -108,21 +109,34 @@ class RabbitWorld:
         return RabbitSource(connection, SourceAddress("rabbitmq", self.dead))
 
 
-@pytest.fixture
-async def world(rabbitmq: str) -> AsyncIterator[RabbitWorld]:
+@asynccontextmanager
+async def opened_world(rabbitmq: str, **arguments: str) -> AsyncIterator[RabbitWorld]:
     port = urlsplit(rabbitmq).port
     assert port
     async with Wire(port) as wire:
         link = await aiormq.connect(rabbitmq)
         channel = await link.channel()
-        world = await RabbitWorld(rabbitmq, wire, channel).made()
+        world = await RabbitWorld(rabbitmq, wire, channel).made(**arguments)
         yield world
         await channel.queue_delete(world.dead)
         await link.close()
 
 
+@pytest.fixture
+async def world(rabbitmq: str) -> AsyncIterator[RabbitWorld]:
+    async with opened_world(rabbitmq) as world:
+        yield world
+
+
 class TestQueue(SourceConformance):
     """On the broker."""
+
+
+class TestQuorumQueue(SourceConformance):
+    @pytest.fixture
+    async def world(self, rabbitmq: str) -> AsyncIterator[RabbitWorld]:
+        async with opened_world(rabbitmq, **{"x-queue-type": "quorum"}) as world:
+            yield world
 
 
 async def first(world: RabbitWorld, **options: str) -> Fetched:
@@ -216,6 +230,20 @@ async def test_a_message_without_an_id_is_a_fault_unless_something_else_names_it
 async def test_an_option_that_is_not_read_is_refused(world: RabbitWorld, options: dict[str, str]) -> None:
     with pytest.raises(UsageError, match=r"source\.options"):
         world.source(**options)
+
+
+async def test_more_can_be_left_than_the_window_holds(world: RabbitWorld) -> None:
+    await world.put(range(30))
+    source = world.source(small=True)
+    await source.open(Membership(), BEGINNING)
+    for number in range(0, 30, 3):
+        entries = await fetched(source, 3)
+        assert seen(entries) == payloads(range(number, number + 3))
+        await source.leave([entry.receipt for entry in entries[:2]])
+        await source.acknowledge([entries[2].receipt])
+    assert (await source.fetch(5, 0.1)).exhausted
+    await source.close()
+    assert await world.ready(world.dead) == 20
 
 
 async def test_what_filters_leave_is_bounded_with_a_clear_error(

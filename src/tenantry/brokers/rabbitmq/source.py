@@ -85,8 +85,8 @@ class RabbitSource:
             return Membership(count=await _ready(channel, self._queue), counted_exactly=False)
 
     async def peek(self, limit: int) -> Sequence[Fetched]:
-        """The first ones: taken, looked at, and put back where they were. The broker marks them as
-        redelivered, and a quorum queue counts it towards its delivery limit."""
+        """The first ones: taken, looked at, and put back, in a classic queue where they were. The broker
+        marks them as redelivered, and a quorum queue counts it towards its delivery limit."""
         found: list[Fetched] = []
         async with linked(self._connection) as link:
             channel = await link.channel(publisher_confirms=False)

@@ -126,7 +126,8 @@ class SourceConformance:
             assert set(shown) <= set(payloads(range(12)))
         assert len(await world.source().peek(100)) == 12
         source = await opened(world)
-        assert seen(await to_the_end(source)) == payloads(range(12))
+        # some brokers put back at the end what was looked at
+        assert sorted(seen(await to_the_end(source))) == sorted(payloads(range(12)))
         await source.close()
 
     async def test_messages_come_in_order_each_once_in_batches_no_larger_than_asked(
