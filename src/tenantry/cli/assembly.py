@@ -244,6 +244,7 @@ async def _start_serving(stack: AsyncExitStack, node: Node) -> None:
         keys=PostgresApiKeys(node.database),
         directory=node.directory,
         readiness=node,
+        replays=node.replays,
         events=node.events,
         clock=around.clock,
         randomness=around.randomness,

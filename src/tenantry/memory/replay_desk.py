@@ -73,11 +73,10 @@ class MemoryReplayDesk:
         return self._order(tenant, replay, ReplayEvent.PAUSED, paused=True)
 
     async def resume(self, tenant: TenantId, replay: ReplayId) -> ReplayView | None:
-        run = self._books.run_of(tenant, replay)
+        run = self._orderable(tenant, replay, ReplayEvent.RESUMED)
         if run is None or run.placed:
             return self._order(tenant, replay, ReplayEvent.RESUMED, paused=False)
-        if self._order(tenant, replay, ReplayEvent.QUEUED, paused=False) is None:
-            return None
+        self._order(tenant, replay, ReplayEvent.QUEUED, paused=False)
         run.hold = over_running(self._books.tenure(tenant).most_running)
         self._books.place(tenant)
         return self._books.view(run)

@@ -1,6 +1,6 @@
 """One request on its way, and one answer: what handlers take and give."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -58,13 +58,15 @@ AnyCall = Call | OperatorCall
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent: ``body`` is a record to be written as JSON, bytes as they are, or None for none."""
+    """What is sent: ``body`` is a record to be written as JSON, bytes as they are, or None for none.
+    ``stream``: sent in its place, as it comes, for as long as somebody listens."""
 
     status: int
     body: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
     media_type: str = JSON
     problem: str = ""
+    stream: AsyncIterator[bytes] | None = None
 
     def encoded(self) -> bytes:
         if self.body is None:

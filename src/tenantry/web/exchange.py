@@ -2,7 +2,7 @@
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
 
 from starlette.requests import ClientDisconnect
@@ -96,6 +96,9 @@ class Exchange:
         return Problem(KINDS["internal-fault"], detail, {"instance": fault})
 
     async def _send(self, answer: Answer, send: Send) -> None:
+        if answer.stream is not None:
+            await self._send_on(answer, answer.stream, send)
+            return
         body = answer.encoded()
         closes = answer.headers.get("connection") == "close"
         await send(
@@ -106,6 +109,23 @@ class Exchange:
         if closes:
             await self._linger()
             await send({"type": "http.response.body", "body": b""})
+
+    async def _send_on(self, answer: Answer, stream: AsyncIterator[bytes], send: Send) -> None:
+        headers = _encoded({**answer.headers, "content-type": answer.media_type})
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        gone = asyncio.create_task(self._gone())
+        try:
+            async for chunk in stream if self.scope["method"] != "HEAD" else _nothing():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                if gone.done():
+                    raise ClientDisconnect
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+
+    async def _gone(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
 
     async def _linger(self) -> None:
         read, more = 0, True
@@ -161,7 +181,18 @@ def _options(headers: Mapping[str, str]) -> Step:
 
 
 def _headers(answer: Answer, body: bytes) -> list[tuple[bytes, bytes]]:
-    headers = {"x-content-type-options": "nosniff", **answer.headers}
+    headers = dict(answer.headers)
     if answer.status != 204:
         headers |= {"content-type": answer.media_type, "content-length": str(len(body))}
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    return _encoded(headers)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    safe = {"x-content-type-options": "nosniff", **headers}
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in safe.items()]
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    nothing: tuple[bytes, ...] = ()
+    for chunk in nothing:
+        yield chunk

@@ -134,9 +134,16 @@ def _success(operation: Operation[Any], schemas: dict[type, Any]) -> dict[str, A
     }
     answer = {
         "description": operation.summary,
-        "content": {"application/json": {"schema": schemas[operation.answer]}},
+        "content": {operation.media_type: {"schema": _answer_schema(operation, schemas)}},
     }
     return {**answer, "headers": headers} if headers else answer
+
+
+def _answer_schema(operation: Operation[Any], schemas: dict[type, Any]) -> Any:
+    """Of a stream: text, whose events carry the record."""
+    if operation.media_type == "application/json":
+        return schemas[operation.answer]
+    return {"type": "string", "contentSchema": schemas[operation.answer]}
 
 
 def _references(kinds: tuple[str, ...]) -> dict[str, Any]:

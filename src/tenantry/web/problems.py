@@ -39,6 +39,7 @@ _ROWS = (
     Kind("method-not-allowed", 405, "This method is not for this resource"),
     Kind("request-timeout", 408, "The body did not arrive in time"),
     Kind("not-cancellable", 409, "The job can no longer be cancelled"),
+    Kind("not-now", 409, "The replay is in a state that does not allow this"),
     Kind("body-too-large", 413, "The body is too large"),
     Kind("batch-over-bound", 413, "The batch alone is larger than the tenant's bound"),
     Kind("unsupported-media-type", 415, "The body is of a type that is not read here"),
@@ -49,6 +50,7 @@ _ROWS = (
     Kind("internal-fault", 500, "A fault of ours"),
     Kind("overloaded", 503, "The pool is overloaded, and this work is refused for now"),
     Kind("store-unavailable", 503, "The store cannot be reached"),
+    Kind("source-unavailable", 503, "The source of a replay cannot be read"),
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _ROWS})

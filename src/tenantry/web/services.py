@@ -14,6 +14,7 @@ from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal
 from tenantry.queue.model import Accepted, BulkSet, NewJob
 from tenantry.queue.ports import IntakeStore, OperatorStore
+from tenantry.replay.desk import ReplayService
 
 
 class JobIntake(Protocol):
@@ -85,13 +86,15 @@ class Ambient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApiServices:
-    """Everything that the API uses. All of it is used from one event loop."""
+    """Everything that the API uses. All of it is used from one event loop. ``replays``: None to serve
+    none."""
 
     intake: JobIntake
     store: IntakeStore
     keys: ApiKeys
     directory: TenantDirectory
     readiness: Readiness
+    replays: ReplayService | None = None
     events: EventSink = ignore
     limits: ApiLimits = ApiLimits()
     clock: Clock = field(default_factory=SystemClock)

@@ -23,7 +23,7 @@ class Parameter:
 class Operation(Generic[C]):
     """One method of one path. ``problems``: those it can answer beside the surface's ``always``.
 
-    ``body``: media type to record. ``status`` and ``answer``: what success looks like.
+    ``body``: media type to record. ``status``, ``answer`` and ``media_type``: what success looks like.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Operation(Generic[C]):
     parameters: tuple[Parameter, ...] = ()
     problems: tuple[str, ...] = ()
     headers: dict[str, str] = field(default_factory=dict)
+    media_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)

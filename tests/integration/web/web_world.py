@@ -7,17 +7,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tenantry.config.registry import Registry, parse_registry
-from tenantry.kernel.errors import StoreUnavailable
+from tenantry.kernel.errors import InvalidValue, SourceUnavailable, StoreUnavailable
 from tenantry.kernel.events import Event
 from tenantry.kernel.randomness import SeededRandomness
 from tenantry.kernel.tenant import TenantId
 from tenantry.kernel.verdict import Refusal
+from tenantry.lanes.model import Target
 from tenantry.memory.api_keys import MemoryApiKeys
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.memory.queue_store import MemoryQueueStore
 from tenantry.memory.rate_gate import MemoryRateGate
+from tenantry.memory.replay_books import ReplayBooks
+from tenantry.memory.replay_desk import MemoryReplayDesk
+from tenantry.memory.replay_store import MemoryReplayStore
 from tenantry.queue.intake import Admission, IntakeSettings
 from tenantry.queue.model import Accepted, BulkSet, NewJob, PoolLevel
+from tenantry.queue.surroundings import Surroundings
+from tenantry.replay.desk import ReplayService
+from tenantry.replay.model import (
+    Fetched,
+    LanePace,
+    Membership,
+    Message,
+    SourceAddress,
+)
 from tenantry.testing.clock import ManualClock
 from tenantry.web.api import create_api
 from tenantry.web.server import HttpServer
@@ -92,6 +105,44 @@ class Gate:
         return await self._world.admission.submit_bulk(tenant, jobs)
 
 
+class Pile:
+    """A source that only lies there: what a plan looks at."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    async def survey(self) -> Membership:
+        if self._world.source_is_away:
+            raise SourceUnavailable("the broker does not answer")
+        return Membership("all", len(self._world.pile))
+
+    async def peek(self, limit: int) -> list[Fetched]:
+        return [Fetched(each, None) for each in self._world.pile[:limit]]
+
+    async def close(self) -> None:
+        return None
+
+
+class Piles:
+    """Every source is the pile."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def source(self, tenant: TenantId, address: SourceAddress) -> Any:
+        if address.kind != "dead_letters":
+            raise InvalidValue("source", address.connection, "a place that is open to the tenant")
+        return Pile(self._world)
+
+
+class NobodyStands:
+    async def shares(self, tenant: TenantId) -> None:
+        return None
+
+    async def lanes(self, tenant: TenantId, targets: Any) -> dict[str, LanePace]:
+        return {}
+
+
 @dataclass
 class World:
     """Story verbs over one API. ``submitted``: every job that reached the intake. ``level``: what the pool
@@ -104,6 +155,8 @@ class World:
     level: PoolLevel | None = None
     submitted: list[NewJob] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    pile: list[Message] = field(default_factory=lambda: [_dead(n) for n in range(30)])
+    source_is_away: bool = False
 
     def __post_init__(self) -> None:
         self.clock, randomness = ManualClock(), SeededRandomness(7)
@@ -124,12 +177,17 @@ class World:
         self.made = {
             name: self.keys.issue(TenantId(name), randomness) for name in ("acme", "globex", "tiny", "slow")
         }
+        books = ReplayBooks(self.store)
+        self.replay_store = MemoryReplayStore(books)
+        around = Surroundings(self.directory, self.clock, randomness, self.events.append)
+        replays = ReplayService(MemoryReplayDesk(books), Piles(self), NobodyStands(), around)
         self.services = ApiServices(
             intake=Gate(self),
             store=self.store,
             keys=self.keys,
             directory=self.directory,
             readiness=Gate(self),
+            replays=replays,
             events=self.events.append,
             limits=self.limits,
             clock=self.clock,
@@ -181,6 +239,12 @@ class World:
         reply = await read_reply(reader)
         writer.close()
         return reply
+
+
+def _dead(number: int) -> Message:
+    kind = "timeout" if number % 3 else "http_422"
+    payload = json.dumps({"n": number}).encode()
+    return Message(id=f"m{number}", payload=payload, target=Target(URL), error_class=kind, attempts=8)
 
 
 async def read_reply(reader: asyncio.StreamReader) -> Reply:

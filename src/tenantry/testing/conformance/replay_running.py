@@ -112,6 +112,14 @@ class RunConformance:
 
     # -- orders ----------------------------------------------------------------------------------------
 
+    async def test_a_plan_is_started_by_start_alone(self, replays: ReplayWorld) -> None:
+        plan = await replays.planned()
+        for order in (replays.desk.pause, replays.desk.resume, replays.desk.proceed):
+            assert await order(ACME, plan.id) is None
+        found = await replays.desk.replay(ACME, plan.id)
+        assert found is not None
+        assert found.state is S.PLANNED
+
     async def test_a_paused_replay_starts_nothing_until_it_is_resumed(self, replays: ReplayWorld) -> None:
         lease = await replays.running()
         await replays.offer(lease, *several(3))
