@@ -37,6 +37,19 @@ from tenantry.replay.ports import ReplayDesk, ReplayStore, Sources
 from tenantry.replay.ports import Standing as LanesStanding
 from tenantry.replay.progress import Progress, lines
 from tenantry.replay.specs import spec_from_toml
+from tenantry.rls import Facts
+from tenantry.rls.apply import Applied
+from tenantry.rls.apply import Surroundings as Around
+from tenantry.rls.apply import apply as apply_policies
+from tenantry.rls.declaration import Declaration, parse_declaration
+from tenantry.rls.explain.asking import Asker, Planner
+from tenantry.rls.explain.asking import explain as explain_query
+from tenantry.rls.explain.model import Explanation
+from tenantry.rls.ground import Ground
+from tenantry.rls.plan import Plan as PolicyPlan
+from tenantry.rls.plan import plan as plan_policies
+from tenantry.rls.script import Bounds, sql_file
+from tenantry.rls.workbench import Workbench
 from tenantry.valkey import ValkeyLeaseAuthority
 
 handlers = Handlers()
@@ -146,3 +159,15 @@ async def replay(desk: ReplayDesk, sources: Sources, standing: LanesStanding, ar
     record = await service.progress(spec.tenant, view.id)
     assert_type(record, Progress)
     assert_type(lines(record), list[str])
+
+
+async def row_policies(facts: Facts, bench: Workbench, planner: Planner, around: Around) -> None:
+    declared = parse_declaration('roles = ["app_user"]\n[tables]\ninvoices = {}')
+    assert_type(declared, Declaration)
+    found = plan_policies(declared, facts)
+    assert_type(found, PolicyPlan)
+    assert_type(sql_file(found.steps, Bounds(lock_wait=1.0)), str)
+    assert_type(await apply_policies(declared, bench, Bounds(), around), Applied)
+    asker = Asker("app_user", "42", declared.setting)
+    told = await explain_query("SELECT * FROM invoices", Ground(declared, facts), asker, planner)
+    assert_type(told, Explanation)

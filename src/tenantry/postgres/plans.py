@@ -48,7 +48,7 @@ class PostgresPlanner:
             except asyncpg.PostgresError as error:
                 if self._connection.is_closed() or (error.sqlstate or "").startswith(_GONE):
                     raise
-                return Refused(f"[{error.sqlstate}] {' '.join(str(error).split())}")
+                return Refused(f"[{error.sqlstate}] {' '.join(str(error).split())}{_hint(error, asker)}")
             finally:
                 await self._forget()
 
@@ -121,6 +121,12 @@ class PostgresPlanner:
             left = "SELECT FROM pg_prepared_statements WHERE name = $1"
             if await self._connection.fetchrow(left, _NAME) is not None:
                 await self._connection.execute(f"DEALLOCATE {_NAME}")
+
+
+def _hint(error: asyncpg.PostgresError, asker: Asker) -> str:
+    if "permission denied to set role" in str(error):
+        return f": log in as {asker.role}, or GRANT {quoted(asker.role)} to the login"
+    return ""
 
 
 @asynccontextmanager

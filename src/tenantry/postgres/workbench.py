@@ -55,6 +55,11 @@ class PostgresWorkbench:
             except _NOT_TO_BE_HAD:
                 await self._connection.execute("ROLLBACK")
                 return False
+            except asyncpg.InternalServerError as error:  # two changes of one catalogue row at once
+                await self._connection.execute("ROLLBACK")
+                if "tuple concurrently" not in str(error):
+                    raise UsageError(_refusal(error, message)) from error
+                return False
             except asyncpg.PostgresError as error:
                 if self._connection.is_closed() or error.sqlstate[:2] in ("08", "53", "57", "58"):
                     raise

@@ -98,10 +98,12 @@ class Ground:
         """A name for a new index, and adds it to those ``planned``. The name that an unfinished build of the
         same index left is free."""
         left = self._left_invalid(relation, column)
-        taken = (self._names_in.get(relation.schema, frozenset()) - left) | {
-            each.name for each in planned if each.schema == relation.schema
-        }
-        found = index_name(named(relation), column, taken)
+        there = self._names_in.get(relation.schema, frozenset())
+
+        def is_taken(name: str) -> bool:
+            return (name in there and name not in left) or TableName(relation.schema, name) in planned
+
+        found = index_name(named(relation), column, is_taken)
         planned.add(found)
         return found
 

@@ -9,9 +9,11 @@ NULL where the setting was never made, and '' in a session that had it by SET LO
 NULL, and NULL equals no tenant. Without it the cast of '' raises at the next use of a pooled connection.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 
-from tenantry.rls.declaration import TableName, TenantTable, TenantType
+from tenantry.rls.declaration import LONGEST_NAME, TableName, TenantTable, TenantType
 from tenantry.rls.facts import Policy
 from tenantry.rls.names import quoted
 from tenantry.rls.roles import PUBLIC
@@ -170,12 +172,12 @@ def invoke(view: TableName, before: str | None) -> Step:
     return Step(f"read {view} as who asks", (up,), (f"ALTER VIEW {view} {down}",), relations=(view,))
 
 
-def index_name(table: TableName, column: str, taken: frozenset[str]) -> TableName:
-    """``table_column_idx``, as long as names may be, and not among ``taken``."""
-    for number in range(len(taken) + 1):
+def index_name(table: TableName, column: str, is_taken: Callable[[str], bool]) -> TableName:
+    """``table_column_idx``, as long as names may be, numbered where that is taken."""
+    for number in count():
         ending = f"_{column}_idx{number or ''}".encode()[-48:].decode(errors="ignore")
-        room = 63 - len(ending.encode())
+        room = LONGEST_NAME - len(ending.encode())
         name = table.name.encode()[:room].decode(errors="ignore") + ending
-        if name not in taken:
+        if not is_taken(name):
             return TableName(table.schema, name)
-    raise AssertionError("one more name than there are names taken is free")
+    raise AssertionError("numbers do not end")

@@ -80,7 +80,7 @@ def url(rls_databases: Databases) -> str:
     return rls_databases()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tables().filter(_fits), NAMES.filter(lambda each: len(each.encode()) <= 63), st.booleans())
 def test_any_declaration_is_carried_out_twice_means_what_it_says_and_is_taken_back(
     url: str, made: Made, schema: str, serves: bool

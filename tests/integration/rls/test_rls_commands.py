@@ -12,7 +12,10 @@ from rls_servers import Databases, run
 
 from tenantry.cli import main as cli
 
-pytestmark = pytest.mark.needs_postgres
+pytestmark = [
+    pytest.mark.needs_postgres,
+    pytest.mark.parametrize("rls_server", [18], indirect=True),  # versions differ below, not here
+]
 
 DECLARED = 'roles = ["app_user"]\n[tables]\nnotes = {}\n'
 NOTES = "CREATE TABLE notes (tenant_id int NOT NULL, kind text NOT NULL, body text)"
@@ -98,11 +101,10 @@ def test_a_call_that_must_be_changed_is_told_how(
 
 
 def test_without_a_database_the_option_is_named(
-    rls: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    url: str, rls: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("TENANTRY_DATABASE_URL", raising=False)
-    (tmp_path / "rls.toml").write_text(DECLARED)
-    code, _, err = rls("plan", "--declaration", str(tmp_path / "rls.toml"))
+    monkeypatch.delenv("TENANTRY_DATABASE_URL")
+    code, _, err = rls("plan")
     assert (code, "which database? Name it with --database-url" in err) == (2, True)
 
 

@@ -152,6 +152,14 @@ async def test_what_is_no_query_is_not_run(ask_plan: Asking, query: str, said: s
     assert (await ask_plan("SELECT * FROM orders WHERE id = 1")).is_well  # nothing was done, and it goes on
 
 
+async def test_a_login_that_may_not_act_as_the_application_is_told_what_would_do(ask_plan: Asking) -> None:
+    run(ask_plan.url, "DROP ROLE IF EXISTS somebody", "CREATE ROLE somebody LOGIN")
+    async with planner(ask_plan.url.replace("postgres@", "somebody@", 1)) as plans:
+        found = await Asking(ask_plan.url, plans)("SELECT * FROM orders")
+    assert "log in as asker, or GRANT asker to the login" in found.error
+    run(ask_plan.url, "DROP ROLE somebody")
+
+
 async def test_a_tenant_that_is_none_of_its_type_is_told(ask_plan: Asking) -> None:
     assert "[22P02]" in (await ask_plan("SELECT * FROM orders", tenant="acme")).error
 

@@ -90,12 +90,12 @@ def test_what_the_database_lacks_is_an_objection_with_its_way_out(text: str, sai
 
 def test_an_index_name_is_cut_to_what_postgresql_takes_and_is_free() -> None:
     long = TableName("public", "t" * 63)
-    first = index_name(long, "tenant_id", frozenset())
-    second = index_name(long, "tenant_id", frozenset({first.name}))
+    first = index_name(long, "tenant_id", set().__contains__)
+    second = index_name(long, "tenant_id", {first.name}.__contains__)
     assert first.name.endswith("_tenant_id_idx")
     assert second.name.endswith("_tenant_id_idx1")
     assert {len(each.name.encode()) for each in (first, second)} == {63}
-    wide = index_name(TableName("public", "ü" * 31), "ö" * 31, frozenset())
+    wide = index_name(TableName("public", "ü" * 31), "ö" * 31, set().__contains__)
     assert len(wide.name.encode()) <= 63
 
 
