@@ -67,9 +67,7 @@ class IncidentOptions(Shown):
         int, typer.Option(min=1, max=1_000_000, help="Messages of a replay; one has 100 times that.")
     ] = 1_000
     largest: Annotated[int, typer.Option(min=1, max=100_000_000, help="Messages of the largest.")] = 100_000
-    live: Annotated[float, typer.Option(min=0.0, max=1_000.0, help="Live jobs a second of each tenant.")] = (
-        0.2
-    )
+    live: Annotated[float, typer.Option(min=0.0, max=100.0, help="Live jobs a second of each tenant.")] = 0.2
     seed: SeedOption = 1
     svg: SvgOption = None
     png: PngOption = None

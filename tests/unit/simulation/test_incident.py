@@ -130,6 +130,13 @@ def test_three_hundred_replays_and_five_million_messages_in_one() -> None:
     assert judged.live_seconds(during=True) <= 1.3 * judged.live_seconds(during=False)
 
 
+def test_where_live_work_leaves_the_fluid_schedule_nothing_there_is_nothing_to_compare() -> None:
+    crowded = Scale(replays=5, bystanders=1, slots=2, median=2, largest=5, live=20.0)
+    judged = Judged(IncidentRun(mass_incident(crowded), seed=1).run())
+    assert judged.replays == []
+    assert json.loads(json.dumps(plain(judged), allow_nan=False))["over_fluid"]["most"] is None
+
+
 def test_sizes_are_spread_and_two_are_far_beyond_the_others() -> None:
     incident = mass_incident()
     sizes = sorted(tenant.messages for tenant in incident.tenants if tenant.messages)

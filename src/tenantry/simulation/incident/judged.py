@@ -52,8 +52,8 @@ class Judged:
 
     @cached_property
     def replays(self) -> list[ReplayResult]:
-        """Those that can end."""
-        return [each for each in self.report.results if each.tenant.backlog is Backlog.USUAL]
+        """Those that can end, by the fluid schedule too: there live work may leave a replay nothing."""
+        return [each for each in self.report.results if self.schedule.ends.get(each.tenant.id, inf) < inf]
 
     def over(self, result: ReplayResult) -> float:
         """When it ended over when it does in the fluid schedule."""
@@ -110,7 +110,7 @@ class Judged:
     @cached_property
     def crowded_for(self) -> float:
         """Seconds until half of the replays had ended: live traffic is looked at until then."""
-        return median(each.ended_at for each in self.replays)
+        return median([each.ended_at for each in self.replays] or [0.0])
 
     def live(self, *, during: bool, own: bool = True) -> float:
         """The 99th percentile of what live jobs took from submit to answer, over what a call of their target

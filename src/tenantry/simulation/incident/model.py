@@ -59,7 +59,7 @@ class IncidentTenant:
 @dataclass(frozen=True, slots=True)
 class Incident:
     """``slots``: of the pool. ``cap``: most of them that one tenant may hold, in (0, 1]. ``at``: seconds of
-    live traffic before all replays start. ``longest``: seconds after which it is over whatever is left."""
+    live traffic before all replays start."""
 
     name: str
     tenants: Sequence[IncidentTenant]
@@ -68,7 +68,6 @@ class Incident:
     floor: float = 0.25
     at: float = BEGINS
     timeout: float = 5.0
-    longest: float = 40_000.0
 
     @property
     def messages(self) -> int:

@@ -121,9 +121,9 @@ class IncidentRun:
     def run(self, progress: Progress = lambda _: None) -> IncidentReport:
         """To the end."""
         self._later(self._incident.at, self._begin, None)
-        until, told = self._incident.at + self._incident.longest, 0
-        while self._ending and (now := self._next_instant()) < until:
-            self._moment.now = now
+        told = 0
+        while self._ending:
+            now = self._moment.now = self._next_instant()
             self._give_up(now)
             while self._events and self._events[0][0] <= now:
                 _, _, happens, call = heappop(self._events)

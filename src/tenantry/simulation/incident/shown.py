@@ -1,11 +1,11 @@
 """An incident for people and for machines: tables, one plain document, a picture. Pure."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from tenantry.simulation.incident.judged import LONG, Judged
-from tenantry.simulation.incident.model import TIERS, Backlog
+from tenantry.simulation.incident.model import TIERS
 from tenantry.simulation.incident.run import ReplayResult
 from tenantry.simulation.plot import COLOURS, GREY, Line, Panel, chart
 
@@ -154,7 +154,6 @@ def _tier(each: Any) -> dict[str, Any]:
 
 def _replay(judged: Judged, result: ReplayResult) -> dict[str, Any]:
     tenant = result.tenant
-    usual = tenant.backlog is Backlog.USUAL
     return {
         "tenant": tenant.id,
         "tier": tenant.tier,
@@ -162,7 +161,7 @@ def _replay(judged: Judged, result: ReplayResult) -> dict[str, Any]:
         "messages": tenant.messages,
         "delivered": result.delivered,
         "parked": result.parked,
-        "ended_at": result.ended_at if isfinite(result.ended_at) else None,
-        "fluid_end": judged.schedule.ends[tenant.id] if usual else None,
+        "ended_at": _finite(result.ended_at),
+        "fluid_end": _finite(judged.schedule.ends.get(tenant.id, inf)),
         "most_slots": result.most,
     }
