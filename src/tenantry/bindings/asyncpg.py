@@ -67,8 +67,13 @@ class Tenants:
                 begun = connection.transaction(isolation=isolation, readonly=readonly, deferrable=deferrable)
                 if own is None or outer is None or outer.connection is not own:
                     _carry(begun, self._messages(begun, opened.value))
-                async with _held(begun, connection):
+                await begun.__aenter__()
+                try:
                     yield connection
+                except BaseException as error:
+                    await _roll_back(begun, connection, error)
+                    raise
+                await begun.__aexit__(None, None, None)
         finally:
             leave(opened)
 
@@ -81,21 +86,14 @@ class Tenants:
         return Messages(begun._connection, self.binding, value, self._judged)
 
 
-@asynccontextmanager
-async def _held(begun: Transaction, connection: "Connection | Pooled") -> AsyncIterator[None]:
-    """The transaction, whose end never hides what ended it and leaves nothing open."""
-    await begun.__aenter__()
+async def _roll_back(begun: Transaction, connection: "Connection | Pooled", error: BaseException) -> None:
+    """End the transaction, or the connection where that cannot be done; ``error`` is what is to be told."""
     try:
-        yield
-    except BaseException as error:
-        try:
-            await begun.__aexit__(type(error), error, error.__traceback__)
-        except BaseException as second:
-            _end(connection)
-            if not isinstance(second, _FOREIGN):
-                raise
-        raise
-    await begun.__aexit__(None, None, None)
+        await begun.__aexit__(type(error), error, error.__traceback__)
+    except BaseException as second:
+        _end(connection)
+        if not isinstance(second, _FOREIGN):
+            raise
 
 
 def _carry(begun: Any, messages: "Messages") -> None:
@@ -129,10 +127,10 @@ class CarryingConnection(_Base):
 class Messages:
     """Stands before a connection for its transaction object: what begins and commits goes through the rules.
 
-    All else, attributes included, is the connection's.
+    All else is the connection's.
     """
 
-    _OWN = frozenset(("_real", "_binding", "_value", "_judged"))
+    __slots__ = ("_binding", "_judged", "_real", "_value")
 
     def __init__(self, real: Any, binding: Binding, value: str, judged: Judged) -> None:
         if real.is_in_transaction():
@@ -142,11 +140,14 @@ class Messages:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._OWN:
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self._real, name, value)
+    @property
+    def _top_xact(self) -> Any:
+        """The one attribute of a connection that its transactions set."""
+        return self._real._top_xact
+
+    @_top_xact.setter
+    def _top_xact(self, begun: Any) -> None:
+        self._real._top_xact = begun
 
     async def execute(self, query: str) -> str:
         """Send ``query``, which is one of asyncpg's own: BEGIN with modes, COMMIT, ROLLBACK."""
