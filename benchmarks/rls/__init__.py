@@ -1,9 +1,9 @@
-"""Row policies: how long an audit takes, and what it finds beside other tools."""
+"""Row policies: how long an audit takes, what it finds beside other tools, what a bound transaction costs."""
 
 from benchmarks.context import Context
-from benchmarks.rls import audit_speed, beside
+from benchmarks.rls import audit_speed, beside, bound
 
-CELLS = (audit_speed, beside)
+CELLS = (audit_speed, beside, bound)
 
 
 async def run(context: Context) -> None:
