@@ -80,6 +80,7 @@ class MemoryReplayStore:
         lease: Lease,
         state: ReplayState,
         *,
+        seen: ReplayState | None = None,
         hold: Hold | None = None,
         running_for: Seconds,
         progress: str,
@@ -87,7 +88,7 @@ class MemoryReplayStore:
         if (state is ReplayState.HELD) is (hold is None):
             raise InvalidValue("hold", hold, "a hold where the state is held, and none where it is not")
         books, run = self._books, self._books.led(lease)
-        if run is None or run.state not in moved_from(state):
+        if run is None or run.state not in moved_from(state) or seen not in {None, run.state}:
             return None
         waits = run.hold is not None and run.hold.rule is HoldRule.CONCURRENCY
         if waits and state is not ReplayState.HELD:

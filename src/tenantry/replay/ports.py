@@ -212,15 +212,16 @@ class ReplayStore(Protocol):
         lease: Lease,
         state: ReplayState,
         *,
+        seen: ReplayState | None = None,
         hold: Hold | None = None,
         running_for: Seconds,
         progress: str,
     ) -> ReplayView | None:
         """The coordinator's own moves (:func:`tenantry.replay.lifecycle.moved_from`), and its record for
         people, which it writes at most once a second where the state stays. None: the lease is lost, or a
-        person's order came first. HELD needs a ``hold``; that of a replay that waits for a place stays. An
-        end folds what was told, and raises :class:`~tenantry.kernel.errors.InvariantBroken` while anything is
-        under way."""
+        person's order came first, so that the state is not the one ``seen`` (None: any that leads there).
+        HELD needs a ``hold``; that of a replay that waits for a place stays. An end folds what was told, and
+        raises :class:`~tenantry.kernel.errors.InvariantBroken` while anything is under way."""
         ...
 
     async def admit(self, lease: Lease, quotas: Quotas) -> ReplayView | None:

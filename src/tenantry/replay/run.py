@@ -295,7 +295,14 @@ class Run:
         record = self._watch.record(
             replace(self.view, state=state, hold=hold, running_for=ran), self._around.clock.now()
         )
-        view = await self._store.move(self.lease, state, hold=hold, running_for=ran, progress=encoded(record))
+        view = await self._store.move(
+            self.lease,
+            state,
+            seen=self.view.state,
+            hold=hold,
+            running_for=ran,
+            progress=encoded(record),
+        )
         if view is None:
             raise Superseded
         self._changed(view)

@@ -218,6 +218,7 @@ class WorldStore:
         self.most_running: int | None = None
         self.before_commit: Callable[[], None] = lambda: None
         self.after_commit: Callable[[], None] = lambda: None
+        self.before_move: Callable[[], None] = lambda: None
         self.happened = asyncio.Event()
         self.calls: Counter[str] = Counter()
 
@@ -296,13 +297,17 @@ class WorldStore:
         lease: Lease,
         state: ReplayState,
         *,
+        seen: ReplayState | None = None,
         hold: Hold | None = None,
         running_for: Seconds,
         progress: str,
     ) -> ReplayView | None:
+        self.before_move()
         self._called("move")
         record = self._led(lease)
         if record is None or record.view.state not in moved_from(state):
+            return None
+        if seen not in {None, record.view.state}:
             return None
         assert (state is ReplayState.HELD) is (hold is not None)
         assert state not in ENDED or not self.count(record).unended

@@ -629,3 +629,19 @@ async def test_where_filters_leave_most_of_a_source_it_is_passed_over_in_few_loo
     world.launch()
     assert (await world.ended(replay)).counts == Counts(delivered=40, left=20_000)
     assert world.store.calls["feed"] < 40
+
+
+async def test_a_continue_is_not_undone_by_a_record_that_was_on_its_way() -> None:
+    world = World(replace(QUICK, lease_for=10_000.0))
+    replay = world.start(Place(messages(500)), sample=0.1)
+    world.launch()
+    await world.held(replay)
+
+    def go_on() -> None:  # between what the coordinator saw and what it writes
+        world.store.before_move = lambda: None
+        world.order(replay, S.RUNNING, sampled=True)
+
+    world.store.before_move = go_on
+    world.clock.advance(16.0)  # so long after the last record comes another
+    assert (await world.ended(replay)).counts == Counts(delivered=500)
+    await world.stop()

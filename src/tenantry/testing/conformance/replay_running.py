@@ -347,6 +347,15 @@ class RunConformance:
         await replays.move(lease, S.RUNNING)
         assert len(await replays.run(Ending.DELIVERED)) == 1
 
+    async def test_a_move_from_a_state_that_is_no_more_undoes_no_order(self, replays: ReplayWorld) -> None:
+        lease = await replays.running()
+        held = Hold(HoldRule.POISON, "nearly all fail", stops=True)
+        assert await replays.move(lease, S.HELD, seen=S.RUNNING, hold=held)
+        assert await replays.move(lease, S.HELD, seen=S.HELD, hold=held)
+        assert await replays.desk.proceed(ACME, lease.replay)
+        assert await replays.move(lease, S.HELD, seen=S.HELD, hold=held) is None
+        assert (await replays.view(lease)).state is S.RUNNING
+
     async def test_every_live_state_is_given_a_coordinator(self, replays: ReplayWorld) -> None:
         seen: set[ReplayState] = set()
         lease = await replays.running(sample=0.5)
