@@ -21,5 +21,14 @@ Failures
     the reason and when it frees, where a budget, a quota or a rule says so; nothing of it is lost, and
     cancelling returns what was taken and not delivered to our own dead letters.
 
+Files
+    ``model``, ``ports``, ``events``: records, what is needed of others, what is told. ``specs``: what a
+    person may ask for; ``filters``, ``edits``, ``json_path``, ``payload``: which messages, and how they
+    are changed. ``lifecycle``, ``dedup``, ``quotas``: what every store keeps to. ``window``, ``budget``,
+    ``poison``, ``plan``, ``progress``: the rules. ``staging``, ``watch``: those of one replay, compiled
+    and remembered. ``coordinator`` leads replays, each in a ``run``, which reads (``reading``), feeds
+    (``feeding``) and looks at its lanes (``lanes_ahead``). ``desk``: the side of people. ``connections``,
+    ``fields``: for sources.
+
 Source: the seed "Multi-Tenancy and Isolation"; DESIGN sections 4 and 6.
 """
