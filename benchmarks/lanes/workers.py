@@ -10,21 +10,28 @@ from typing import Any
 from benchmarks.fleet import Runner, RunnerFailed
 from benchmarks.server import Server
 from benchmarks.systems import OWN, System
+from tenantry.cli.connections import NodeSources
 from tenantry.config.model import TargetSettings, TenantDocument
 from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
 from tenantry.kernel.clock import SystemClock
+from tenantry.kernel.events import ignore
 from tenantry.kernel.randomness import SystemRandomness
 from tenantry.kernel.tenant import TenantId, TierName
 from tenantry.lanes.model import Target
 from tenantry.postgres.database import Database, connect_once
-from tenantry.postgres.directory import write_registry
+from tenantry.postgres.directory import PostgresDirectory, write_registry
 from tenantry.postgres.hints import Hints
 from tenantry.postgres.intake_store import PostgresIntakeStore
 from tenantry.postgres.migrate import migrate
 from tenantry.postgres.operator_store import PostgresOperatorStore
+from tenantry.postgres.replay_desk import PostgresReplayDesk
+from tenantry.postgres.replay_standing import PostgresStanding
 from tenantry.postgres.urls import DatabaseUrls, with_database
 from tenantry.queue.model import Accepted, NewJob
+from tenantry.queue.surroundings import Surroundings
+from tenantry.replay.connections import NO_CONNECTIONS
+from tenantry.replay.desk import ReplayService
 
 TARGETS = System("targets", OWN, "", {}, script="target")
 LOOP = System("a plain loop", OWN, "", {}, script="loop")
@@ -38,10 +45,13 @@ COMMAND = (
 
 @dataclass(slots=True)
 class Product:
-    """The product at work in a database of its own."""
+    """The product at work in a database of its own, at ``url``."""
 
     intake: PostgresIntakeStore
     operator: PostgresOperatorStore
+    url: str
+    replays: ReplayService
+    workers: list[asyncio.subprocess.Process]
 
     async def submit(self, tenant: TenantId, target: Target, payloads: Sequence[bytes]) -> None:
         for start in range(0, len(payloads), 1_000):
@@ -55,26 +65,45 @@ class Product:
 async def product(
     server: Server, tenants: Mapping[TenantId, TargetSettings], *, slots: int
 ) -> AsyncIterator[Product]:
-    """A fresh database with ``tenants``, and two worker processes of ``slots`` each; gone afterwards."""
+    """A fresh database with ``tenants`` of one tier, and two worker processes of ``slots`` each; gone
+    afterwards."""
+    tier = Tier(TierName("bench"))
+    documents = tuple(TenantDocument(each, tier.name, settings) for each, settings in tenants.items())
+    async with served(server, Registry((tier,), documents), slots=slots) as found:
+        yield found
+
+
+@asynccontextmanager
+async def served(server: Server, registry: Registry, *, slots: int) -> AsyncIterator[Product]:
+    """The same with a registry of one's own."""
     name = "lanes"
     await server.administer(f"CREATE DATABASE {name} TEMPLATE template0")
     url = with_database(server.url, name)
     try:
         await migrate(url)
-        tier = Tier(TierName("bench"))
-        documents = tuple(TenantDocument(each, tier.name, settings) for each, settings in tenants.items())
-        await write_registry(url, Registry((tier,), documents))
-        async with _workers(url, slots), await Database.open(DatabaseUrls.derived(url)) as database:
-            hints = Hints(database)
-            intake = PostgresIntakeStore(database, hints, SystemClock(), SystemRandomness())
-            yield Product(intake, PostgresOperatorStore(database, hints))
+        await write_registry(url, registry)
+        async with (
+            _workers(url, slots) as workers,
+            await Database.open(DatabaseUrls.derived(url)) as database,
+        ):
+            hints, directory = Hints(database), PostgresDirectory(database)
+            await directory.refresh()
+            clock, randomness = SystemClock(), SystemRandomness()
+            replays = ReplayService(
+                PostgresReplayDesk(database, hints, randomness),
+                NodeSources(database, NO_CONNECTIONS),
+                PostgresStanding(database, hints, directory, clock),
+                Surroundings(directory, clock, randomness, ignore),
+            )
+            intake = PostgresIntakeStore(database, hints, clock, randomness)
+            yield Product(intake, PostgresOperatorStore(database, hints), url, replays, workers)
             await hints.close()
     finally:
         await server.administer(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @asynccontextmanager
-async def _workers(url: str, slots: int) -> AsyncIterator[None]:
+async def _workers(url: str, slots: int) -> AsyncIterator[list[asyncio.subprocess.Process]]:
     processes = [
         await asyncio.create_subprocess_exec(
             *COMMAND, "--database-url", url, "--name", f"worker-{n}", "--slots", str(slots),
@@ -84,7 +113,7 @@ async def _workers(url: str, slots: int) -> AsyncIterator[None]:
     ]  # fmt: skip
     try:
         await _joined(url, len(processes))
-        yield
+        yield processes
     finally:
         for process in processes:
             with suppress(ProcessLookupError):
