@@ -22,9 +22,9 @@ from tenantry.kernel.errors import DependencyError, StoreUnavailable
 from tenantry.kernel.instant import Instant, Seconds
 from tenantry.queue.events import StoreFailed
 from tenantry.queue.surroundings import Surroundings
-from tenantry.replay.events import ReplayFaulted, ReplayLost, ReplaysMeasured, ReplayTaken
+from tenantry.replay.events import CoordinatorFaulted, ReplayFaulted, ReplayLost, ReplaysMeasured, ReplayTaken
 from tenantry.replay.feeding import cancelled
-from tenantry.replay.kit import Kit, Lost, RunSettings
+from tenantry.replay.kit import Kit, Lost, RunSettings, placed
 from tenantry.replay.model import ReplayId, ReplayView
 from tenantry.replay.ports import ReplayStore, Sources, Standing
 from tenantry.replay.run import Run
@@ -95,6 +95,8 @@ class Coordinator:
             await self._reap()
         except DependencyError as error:
             self._events(StoreFailed("replay", type(error).__name__, self._settings.keep_every))
+        except Exception as error:  # noqa: BLE001 - told with its place: one bad row must not stop all replays
+            self._events(CoordinatorFaulted(self._holder, placed(error), self._settings.keep_every))
         self._measure()
 
     # -- leases ------------------------------------------------------------------------------------------

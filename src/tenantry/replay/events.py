@@ -124,6 +124,16 @@ class ReplayFaulted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class CoordinatorFaulted(Event):
+    """A fault of ours in taking or keeping leases, with its place; the replays that are led go on while their
+    leases can be trusted."""
+
+    holder: str
+    fault: str
+    retry_for: Seconds
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayEnded(Event):
     """A replay has finished or was cancelled: how many it took, and what became of them."""
 

@@ -1,5 +1,6 @@
 """What all replays of one coordinator share, and how often they do what."""
 
+import traceback
 from dataclasses import dataclass
 
 from tenantry.kernel.instant import Seconds
@@ -43,3 +44,9 @@ class Kit:
 
 class Lost(Exception):
     """The lease is another's: nothing may be done for this replay here any more."""
+
+
+def placed(error: Exception) -> str:
+    """A fault's message and place, for whoever has to find it."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({frame.filename.rpartition('/')[2]}:{frame.lineno})"

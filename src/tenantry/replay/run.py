@@ -12,7 +12,6 @@ once (:class:`Lost`); where it says that a person's order came first, the turn e
 """
 
 import asyncio
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -22,7 +21,7 @@ from tenantry.kernel.instant import Instant, Seconds, Timestamp
 from tenantry.queue.events import StoreFailed
 from tenantry.replay import budget, events, window
 from tenantry.replay.feeding import Fed, Feeder, Superseded, cancelled
-from tenantry.replay.kit import Kit, Lost
+from tenantry.replay.kit import Kit, Lost, placed
 from tenantry.replay.lanes_ahead import LanesAhead
 from tenantry.replay.lifecycle import ENDED
 from tenantry.replay.model import Hold, HoldRule, Lease, ReplayState, ReplayView
@@ -342,10 +341,7 @@ class Run:
     def _faulted(self, error: Exception) -> Seconds:
         wait = min(self._settings.retry_source_cap, self._settings.retry_source_for * 2.0**self._faults)
         self._faults = min(self._faults + 1, 30)
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
-        told = f"{type(error).__name__}: {error} ({place})"
-        self._around.events(events.ReplayFaulted(self.view.spec.tenant, self.view.id, told, wait))
+        self._around.events(events.ReplayFaulted(self.view.spec.tenant, self.view.id, placed(error), wait))
         return wait
 
     def _tell_circles(self) -> None:

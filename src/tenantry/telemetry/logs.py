@@ -83,6 +83,7 @@ LEVELS: Mapping[type[Event], str] = MappingProxyType(
         replay.ReplayInCircles: "warning",
         replay.SourceFailed: "warning",
         replay.ReplayFaulted: "error",
+        replay.CoordinatorFaulted: "error",
         replay.ReplayEnded: "info",
         replay.ReplaysMeasured: "debug",
     }

@@ -158,7 +158,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("replay_classes_held_total", "Classes of messages that were held: they failed alike"),
     Metric("replays_in_circles_total", "Replays of which half and more had failed in an earlier one"),
     Metric("replay_source_failures_total", "Times that a source could not be read", ("kind",)),
-    Metric("replay_faults_total", "Faults of ours in the work on a replay"),
+    Metric("replay_faults_total", "Faults of ours in leading replays"),
     Metric("replay_leases_lost_total", "Replays that a coordinator found to be no longer its own"),
     Metric("replays_ended_total", "Replays that ended, by how: finished, cancelled", ("state",)),
 )

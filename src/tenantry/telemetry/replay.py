@@ -44,7 +44,7 @@ def _source_failed(meters: Meters, event: events.SourceFailed) -> None:
     meters.count("replay_source_failures_total", 1, event.kind)
 
 
-def _faulted(meters: Meters, event: events.ReplayFaulted) -> None:
+def _faulted(meters: Meters, event: events.ReplayFaulted | events.CoordinatorFaulted) -> None:
     meters.count("replay_faults_total", 1)
 
 
@@ -71,6 +71,7 @@ HANDLERS: Mapping[type[Event], Callable[[Meters, Any], None]] = MappingProxyType
         events.ReplayInCircles: _in_circles,
         events.SourceFailed: _source_failed,
         events.ReplayFaulted: _faulted,
+        events.CoordinatorFaulted: _faulted,
         events.ReplayLost: _lost,
         events.ReplayEnded: _ended,
         events.ReplaysMeasured: _measured,

@@ -21,6 +21,7 @@ from tenantry.replay.model import (
     HoldRule,
     ReplayId,
     ReplayState,
+    ReplayView,
     Traits,
 )
 from tenantry.replay.progress import Phase
@@ -645,3 +646,21 @@ async def test_a_continue_is_not_undone_by_a_record_that_was_on_its_way() -> Non
     world.clock.advance(16.0)  # so long after the last record comes another
     assert (await world.ended(replay)).counts == Counts(delivered=500)
     await world.stop()
+
+
+async def test_a_row_that_cannot_be_read_does_not_end_the_replays_that_are_led(world: World) -> None:
+    replay = world.start(Place(messages(300), endless=True))
+    world.launch()
+    await world.until(lambda: world.view(replay).counts.delivered == 300)
+    take = world.store.take
+
+    async def bad_row(*_: object, **__: object) -> list[ReplayView]:
+        raise ValueError("a spec of another version")
+
+    world.store.take = bad_row  # type: ignore[method-assign]
+    await world.until(lambda: bool(world.events(events.CoordinatorFaulted)))
+    world.places[replay].endless = False
+    assert (await world.ended(replay)).counts == Counts(delivered=300)
+    world.store.take = take  # type: ignore[method-assign]
+    other = world.start(Place(messages(10)), target=Target("https://b.example/"))
+    assert (await world.ended(other)).counts == Counts(delivered=10)

@@ -108,6 +108,7 @@ def of_a_replay() -> list[Event]:
         replay.ReplayInCircles(ACME, REPLAY, 0.6),
         replay.SourceFailed(ACME, REPLAY, "rabbitmq", "SourceUnavailable", 2.0),
         replay.ReplayFaulted(ACME, REPLAY, "ValueError: why (run.py:1)", 2.0),
+        replay.CoordinatorFaulted("n1", "ValueError: why (replay_rows.py:1)", 0.5),
         replay.ReplayLost(ACME, REPLAY, "n1", 1),
         replay.ReplayEnded(ACME, REPLAY, ReplayState.FINISHED, 50, 40, 2, 0, 60.0),
         replay.ReplaysMeasured({"steady": 2, "held": 1}),
