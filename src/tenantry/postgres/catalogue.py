@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,8 @@ _STATEMENTS = (
     "large_objects",
 )  # fmt: skip
 
+_ATTEMPTS = 5
+
 _Row = Any
 """A record of the driver: a mapping by column."""
 
@@ -63,9 +66,18 @@ class PostgresCatalogue:
         connection = await connect_once(self.url)
         try:
             with translated("reading the catalogue"):
-                return await read_facts(connection)
+                return await _settled(connection)
         finally:
             await connection.close()
+
+
+async def _settled(connection: "asyncpg.Connection[asyncpg.Record]") -> Facts:
+    """The server writes expressions from what there is at that moment, not at the snapshot's: where something
+    has been dropped since, it may report an internal error. The next snapshot knows of the drop."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(asyncpg.InternalServerError):
+            return await read_facts(connection)
+    return await read_facts(connection)
 
 
 async def read_facts(connection: "asyncpg.Connection[asyncpg.Record]") -> Facts:

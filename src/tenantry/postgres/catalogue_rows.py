@@ -60,7 +60,6 @@ def relation(row: _Row, columns: tuple[Column, ...]) -> Relation:
         parents=tuple(row["parents"]),
         options=_options(row["options"]),
         reads=tuple(row["reads"]),
-        definition=row["definition"],
         tree=row["tree"],
         server=row["server"],
         owned_by=owned,
@@ -84,7 +83,6 @@ def constraint(row: _Row, names: Mapping[int, Mapping[int, str]]) -> Constraint:
         _CONSTRAINTS[row["kind"]],
         # 0 stands for an expression of an exclusion constraint
         columns=tuple(own.get(each, "") for each in row["columns"]),
-        definition=row["definition"],
         references=row["references"],
         referenced_columns=tuple(other.get(each, "") for each in row["referenced_columns"]),
         on_delete=_ACTIONS[row["on_delete"]],

@@ -44,7 +44,7 @@ class Relation:
     """A table, view, materialized view, foreign table or sequence.
 
     ``parents``: what it inherits from or is a partition of. ``reads``: for views, the relations of its query.
-    ``definition``: for views, its query as SQL, and ``tree`` as the server keeps it. ``server``: for foreign
+    ``tree``: for views, the query as the server keeps it. ``server``: for foreign
     tables. ``owned_by``: for sequences, the table and the column. ``extension``: the extension whose member
     it is, or "". ``rows``: the planner's estimate,
     -1 where never analysed.
@@ -63,7 +63,6 @@ class Relation:
     parents: tuple[int, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[int, ...] = ()
-    definition: str = ""
     tree: str = ""
     server: str = ""
     owned_by: tuple[int, str] | None = None
@@ -135,7 +134,6 @@ class Constraint:
     name: str
     kind: ConstraintKind
     columns: tuple[str, ...]
-    definition: str
     references: int = 0
     referenced_columns: tuple[str, ...] = ()
     on_delete: Action = "no action"
@@ -199,7 +197,6 @@ class RewriteRule:
     name: str
     event: str
     instead: bool
-    definition: str
     enabled: str = "O"
     reads: tuple[int, ...] = ()
 

@@ -4,6 +4,7 @@ Two tenants' rows are planted, tenant 1 is bound, and the application's role ask
 """
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -272,3 +273,23 @@ async def _tried(connection: Any, name: str, script: str) -> list[str]:
     finally:
         await savepoint.rollback()
     return []
+
+
+async def test_a_login_without_any_privilege_reads_the_same_facts(planted: Any) -> None:
+    savepoint = planted.transaction()
+    await savepoint.start()
+    try:
+        await planted.execute(
+            "CREATE ROLE nobody_special LOGIN; CREATE FOREIGN DATA WRAPPER nothing;"
+            "CREATE SERVER far FOREIGN DATA WRAPPER nothing; CREATE USER MAPPING FOR PUBLIC SERVER far;"
+            "CREATE PUBLICATION everything FOR ALL TABLES; SELECT lo_create(420001);"
+            "CREATE VIEW shop.seen AS SELECT * FROM shop.customers;"
+            "CREATE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1';"
+        )
+        whole = await read_facts_inside(planted)
+        await planted.execute("SET LOCAL SESSION AUTHORIZATION nobody_special")
+        limited = await read_facts_inside(planted)
+        await planted.execute("RESET SESSION AUTHORIZATION")
+        assert replace(limited, server=whole.server) == whole
+    finally:
+        await savepoint.rollback()

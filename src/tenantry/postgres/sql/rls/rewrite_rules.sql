@@ -3,7 +3,6 @@ SELECT w.oid::int8 AS oid,
        w.rulename::text AS name,
        w.ev_type::text AS event,
        w.is_instead AS instead,
-       pg_get_ruledef(w.oid) AS definition,
        w.ev_enabled::text AS enabled,
        ARRAY(SELECT DISTINCT d.refobjid::int8
                FROM pg_depend AS d
