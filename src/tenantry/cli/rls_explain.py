@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from tenantry.rls.facts import Facts
 
 
+_SHOWN = 8
+"""So many readings are shown to people: a query may read hundreds of partitions."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(OnDeclared):
     """Which queries, as whom."""
@@ -140,8 +144,10 @@ def _tell(output: Output, told: "Explanation") -> None:
     output.line(output.styled(" ".join(told.query.split()), "bold"))
     if told.error:
         output.line(f"  not planned: {told.error}")
-    for reading in told.readings:
+    for reading in told.readings[:_SHOWN]:
         _tell_reading(output, reading)
+    if len(told.readings) > _SHOWN:
+        output.line(f"  and {amount(len(told.readings) - _SHOWN, 'more reading')}; --json has them all")
     for held in told.held_back:
         _tell_held(output, held)
     if told.plan is not None:

@@ -22,6 +22,9 @@ LockTimeout = Annotated[
     float,
     typer.Option(metavar="SECONDS", help="No statement waits longer for a lock that others wait behind."),
 ]
+HoldTimeout = Annotated[
+    float, typer.Option(metavar="SECONDS", help="No statement that has such a lock runs longer.")
+]
 BuildTimeout = Annotated[
     float,
     typer.Option(metavar="SECONDS", help="How long an index may wait for transactions older than itself."),
@@ -50,6 +53,7 @@ class PlanOptions(OnDeclared):
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None
     check: Annotated[bool, typer.Option("--check", help="Exit code 1 where anything is missing.")] = False
     lock_timeout: LockTimeout = 2.0
+    hold_timeout: HoldTimeout = 5.0
     build_timeout: BuildTimeout = 600.0
 
 
@@ -61,6 +65,7 @@ class ApplyOptions(OnDeclared):
         Path | None, typer.Option(metavar="FILE", help="First write the way back there, as SQL.")
     ] = None
     lock_timeout: LockTimeout = 2.0
+    hold_timeout: HoldTimeout = 5.0
     build_timeout: BuildTimeout = 600.0
     attempts: Attempts = 5
 
@@ -129,7 +134,7 @@ def _refuse_idle_options(options: PlanOptions) -> None:
 def _bounds(options: PlanOptions | ApplyOptions, attempts: int = 1) -> "Bounds":
     from tenantry.rls.script import Bounds
 
-    return Bounds(options.lock_timeout, options.build_timeout, attempts)
+    return Bounds(options.lock_timeout, options.build_timeout, attempts, hold=options.hold_timeout)
 
 
 async def _planned(options: PlanOptions) -> "Plan":

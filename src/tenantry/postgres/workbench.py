@@ -18,7 +18,7 @@ from tenantry.rls.workbench import Holder
 TURN = 0x74656E616E747279
 """The key of the advisory lock, of each database its own: "tenantry" in bytes."""
 
-_NOT_TO_BE_HAD = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
+_NOT_TO_BE_HAD = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError, asyncpg.QueryCanceledError)
 _SETTINGS = (
     "SET application_name = 'tenantry rls apply'",
     # a client that was killed must not leave its session waiting for a lock, nor keep the turn

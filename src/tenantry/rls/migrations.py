@@ -12,7 +12,7 @@ from pprint import pformat
 from tenantry.kernel.errors import InvalidValue
 from tenantry.rls.plan import Plan
 from tenantry.rls.render import Step
-from tenantry.rls.script import Bounds, Message, messages, one_line, timeout
+from tenantry.rls.script import Bounds, limits, messages, one_line, timeout
 
 _REVISION = re.compile(r"[A-Za-z0-9_]{1,32}", re.ASCII)
 _DJANGO = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\.([A-Za-z0-9_]+)", re.ASCII)
@@ -95,16 +95,12 @@ def _alembic(steps: Iterable[Step], bounds: Bounds) -> str:
 def _alembic_step(step: Step, bounds: Bounds) -> Iterator[str]:
     yield f"    # {one_line(step.title)}"
     if not step.apart:
-        yield from _executed((_local(bounds), *step.up), "    ")
+        yield from _executed((*limits(bounds), *step.up), "    ")
         yield "    _commit()"
         return
     yield "    with op.get_context().autocommit_block():"
     statements = [part for each in messages(step, bounds) for part in (timeout(each, bounds), each.sql)]
     yield from _executed((*statements, "RESET lock_timeout"), " " * 8)
-
-
-def _local(bounds: Bounds) -> str:
-    return timeout(Message(""), bounds).replace("SET ", "SET LOCAL ", 1)
 
 
 def _executed(statements: Iterable[str], indent: str) -> Iterator[str]:

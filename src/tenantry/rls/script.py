@@ -1,8 +1,9 @@
 """Steps as what is sent to a server, and as a file of SQL: the same statements, under the same bounds. Pure.
 
 How long others are held up. A statement that needs a lock waits for it at most ``lock_wait``, and while it
-waits whoever comes after it waits behind it; then it gives up, and its step with it, whole. What
-CONCURRENTLY waits for, transactions older than itself, holds nobody up: that wait is ``build_wait``.
+waits whoever comes after it waits behind it; then it gives up, and its step with it, whole. Once it has the
+lock it is a change of the catalogue, done in milliseconds; one that takes longer than ``hold`` is given up
+too. What CONCURRENTLY waits for, transactions older than itself, holds nobody up: that is ``build_wait``.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,17 +25,19 @@ class Bounds:
 
     ``lock_wait``: for one lock, in [0.001, 3600]. ``build_wait``: for transactions older than an index that
     is built CONCURRENTLY, in [0.001, 86,400]. ``attempts``: tries of one step, in [1, 1000]; between them
-    ``pauses``. Raises :class:`InvalidValue`.
+    ``pauses``. ``hold``: for one statement that has its lock, in [0.001, 3600]. Raises :class:`InvalidValue`.
     """
 
     lock_wait: Seconds = 2.0
     build_wait: Seconds = 600.0
     attempts: int = 5
     pauses: Backoff = PAUSES
+    hold: Seconds = 5.0
 
     def __post_init__(self) -> None:
         _within("lock_wait", self.lock_wait, 3600)
         _within("build_wait", self.build_wait, 86_400)
+        _within("hold", self.hold, 3600)
         if not 1 <= self.attempts <= 1000:
             raise InvalidValue("attempts", self.attempts, "a whole number from 1 to 1,000")
 
@@ -55,9 +58,18 @@ def messages(step: Step, bounds: Bounds) -> tuple[Message, ...]:
     """A step, ready to send. What belongs in one transaction is one message, so that no client that is slow,
     stopped or dead holds a lock."""
     if not step.apart:
-        body = "".join(f"{each};\n" for each in step.up)
-        return (Message(f"BEGIN;\nSET LOCAL lock_timeout = {_ms(bounds.lock_wait)};\n{body}COMMIT;"),)
+        body = "".join(f"{each};\n" for each in (*limits(bounds), *step.up))
+        return (Message(f"BEGIN;\n{body}COMMIT;"),)
     return tuple(Message(each, patient=_is_patient(each)) for each in step.up)
+
+
+def limits(bounds: Bounds) -> tuple[str, str]:
+    """The statements with which a step's transaction begins. The time of a statement includes its wait."""
+    longest = _ms(bounds.lock_wait + bounds.hold)
+    return (
+        f"SET LOCAL lock_timeout = {_ms(bounds.lock_wait)}",
+        f"SET LOCAL statement_timeout = {longest}",
+    )
 
 
 def timeout(message: Message, bounds: Bounds) -> str:

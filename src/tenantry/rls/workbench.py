@@ -44,8 +44,8 @@ class Workbench(Protocol):
         ...
 
     async def send(self, message: Message, bounds: Bounds) -> bool:
-        """Runs it under its bound. False where a lock was not to be had in time, or PostgreSQL broke a
-        deadlock: then nothing of it is done, but for an invalid index.
+        """Runs it under its bound. False where a lock was not to be had in time, or was held for too long, or
+        PostgreSQL broke a deadlock: then nothing of it is done, but for an invalid index.
 
         Raises :class:`~tenantry.kernel.errors.UsageError` where the server refuses it for another reason.
         """

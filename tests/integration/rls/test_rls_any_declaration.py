@@ -21,7 +21,21 @@ pytestmark = pytest.mark.needs_postgres
 
 NAMES = st.one_of(
     st.sampled_from(
-        ["orders", "Orders", "order", "user", "tenant id", 'a"b', "a'b", "a.b", "$do$", "ü%s:x", "x" * 63]
+        [
+            "orders",
+            "Orders",
+            "order",
+            "user",
+            "values",
+            "between",
+            "tenant id",
+            'a"b',
+            "a'b",
+            "a.b",
+            "$do$",
+            "ü%s:x",
+            "x" * 63,
+        ]
     ),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12),
 )

@@ -63,9 +63,10 @@ class Judge:
 
     @cached_property
     def _typed(self) -> list[tuple[Clause, Scan, str]]:
-        """The query's own conditions on tenant tables, with the type that the operator sees."""
+        """The query's own conditions where a policy is before them, with the type that the operator sees."""
         found = []
-        for scan in self._scans:
+        held = (each for each in self._scans if self._tenant_use(each) != "missing")
+        for scan in held:
             asked = [clause for text in scan.filters for clause in clauses(text)]
             for each in (*asked, *(each for each in self._joins if each.column[0] == scan.alias)):
                 of_table = any(alias == scan.alias for alias, _ in each.columns)

@@ -3,6 +3,7 @@
 -- create the role reporting
 BEGIN;
 SET LOCAL lock_timeout = '2000ms';
+SET LOCAL statement_timeout = '7000ms';
 DO $do$ BEGIN
   CREATE ROLE reporting LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;  -- it is there by now
@@ -25,6 +26,7 @@ RESET lock_timeout;
 -- protect public.invoices
 BEGIN;
 SET LOCAL lock_timeout = '2000ms';
+SET LOCAL statement_timeout = '7000ms';
 DROP POLICY IF EXISTS tenant_isolation ON public.invoices;
 DROP POLICY IF EXISTS service_access ON public.invoices;
 CREATE POLICY tenant_isolation ON public.invoices
@@ -43,6 +45,7 @@ COMMIT;
 -- protect public.notes
 BEGIN;
 SET LOCAL lock_timeout = '2000ms';
+SET LOCAL statement_timeout = '7000ms';
 DROP POLICY IF EXISTS tenant_isolation ON public.notes;
 DROP POLICY IF EXISTS service_access ON public.notes;
 DROP POLICY IF EXISTS old ON public.notes;
@@ -61,11 +64,13 @@ COMMIT;
 -- share public.countries, to be read only
 BEGIN;
 SET LOCAL lock_timeout = '2000ms';
+SET LOCAL statement_timeout = '7000ms';
 GRANT SELECT ON TABLE public.countries TO app_user;
 COMMIT;
 
 -- read public.totals as who asks
 BEGIN;
 SET LOCAL lock_timeout = '2000ms';
+SET LOCAL statement_timeout = '7000ms';
 ALTER VIEW public.totals SET (security_invoker = true);
 COMMIT;
