@@ -7,6 +7,7 @@ import pytest
 
 from tenantry.kernel.errors import InvalidValue, SourceUnavailable, UsageError
 from tenantry.kernel.tenant import TenantId
+from tenantry.postgres import table_source
 from tenantry.postgres.table_source import TableSource
 from tenantry.replay.connections import Connection
 from tenantry.replay.model import Fetched, Position, SourceAddress
@@ -161,6 +162,20 @@ async def test_what_the_table_cannot_serve_is_said_with_its_option(
     with pytest.raises(UsageError, match=r"source\.options") as raised:
         await world.made(KEEP | options).survey()
     assert message in str(raised.value)
+
+
+async def test_a_table_that_takes_long_to_count_is_estimated(
+    world: TableWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "SELECT 'acme', to_timestamp(n), n FROM generate_series(1, 50000) n"
+    await world.session.execute(f"INSERT INTO public.{quoted()} (owner, at, n) {rows}")
+    await world.session.execute(f"ANALYZE public.{quoted()}")
+    monkeypatch.setattr(table_source, "COUNT_FOR", 0.0001)
+    membership = await world.made(KEEP).survey()
+    assert not membership.counted_exactly
+    assert membership.count is not None
+    assert membership.count > 0
+    assert "50000" in membership.bound
 
 
 @pytest.mark.parametrize("place", ["", "failed", ".failed", "public."])

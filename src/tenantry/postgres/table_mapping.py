@@ -101,7 +101,8 @@ class Asked:
 class Statements:
     """The statements over one table. ``values``: their first parameters, always the same ones."""
 
-    survey: str
+    last: str
+    count: str
     count_after: str
     sample: str
     read_first: str
@@ -128,7 +129,6 @@ def statements(
     down = ", ".join(f"{key.quoted} DESC" for key in keys)
     known, each = len(values), len(keys)
     behind = f"{where} AND ({order}) > {_row(keys, known + 1)}"
-    last = f"(SELECT {_texts(keys)} FROM {table} WHERE {where} ORDER BY {down} LIMIT 1)"  # noqa: S608
     size = _bytes(columns[asked.named["payload_column"]])
 
     def read(condition: str, first: int) -> str:
@@ -144,7 +144,8 @@ SELECT {entry} FROM sized JOIN {table} USING ({order})
  WHERE coalesce(tenantry_before, 0) < ${most + 1} ORDER BY {order}"""  # noqa: S608
 
     return Statements(
-        survey=f"SELECT count(*) AS count, {last} AS last FROM {table} WHERE {where}",  # noqa: S608
+        last=f"SELECT {_texts(keys)} FROM {table} WHERE {where} ORDER BY {down} LIMIT 1",  # noqa: S608
+        count=f"SELECT count(*) FROM {table} WHERE {where}",  # noqa: S608
         count_after=f"SELECT count(*) FROM {table} WHERE {behind}",  # noqa: S608
         sample=f"SELECT {entry} FROM {table} WHERE {where} ORDER BY {order} LIMIT ${known + 1}",  # noqa: S608
         read_first=read(where, known + 1),

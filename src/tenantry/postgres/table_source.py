@@ -27,7 +27,9 @@ from tenantry.replay.model import Batch, Fetched, Membership, Message, Position,
 
 _BATCH_BYTES = 16_777_216
 _TIMEOUT: Seconds = 120.0
-"""For one statement: a survey counts the rows of the membership."""
+"""For one statement."""
+
+COUNT_FOR: Seconds = 5.0
 
 CONNECTION_OPTIONS = ("tenant_column",)
 
@@ -62,10 +64,16 @@ class TableSource:
         return Traits(counts=True, freezes=True, acknowledges=not self._keeps, window=self._window)
 
     async def survey(self) -> Membership:
+        """A table that takes longer than :data:`COUNT_FOR` to count is estimated, as its planner would."""
         async with self._once() as (session, of):
-            row = await session.fetchrow(of.survey, *of.values)
-        assert row is not None
-        return Membership(json.dumps(row["last"] or []), row["count"])
+            last = await session.fetchval(of.last, *of.values)
+            try:
+                count = await session.fetchval(of.count, *of.values, timeout=COUNT_FOR)
+            except TimeoutError:
+                explained = await session.fetchval(f"EXPLAIN (FORMAT JSON) {of.count}", *of.values)
+                rows = int(json.loads(explained)[0]["Plan"]["Plans"][0]["Plan Rows"])
+                return Membership(json.dumps(last or []), rows, counted_exactly=False)
+        return Membership(json.dumps(last or []), count)
 
     async def peek(self, limit: int) -> Sequence[Fetched]:
         """The first rows by key."""
@@ -78,8 +86,7 @@ class TableSource:
         end = self._parsed(membership.bound, "membership.bound")
         async with self._once() as (session, of):
             if not end:
-                row = await session.fetchrow(of.survey, *of.values)
-                return None if row is None else int(row["count"])
+                return int(await session.fetchval(of.count, *of.values))
             return int(await session.fetchval(of.count_after, *of.values, *end))
 
     async def open(self, membership: Membership, after: Position) -> None:

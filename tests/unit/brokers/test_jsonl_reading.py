@@ -1,5 +1,6 @@
 """What becomes of odd files and odd lines."""
 
+import asyncio
 import gzip
 import tracemalloc
 from collections.abc import Mapping as Options
@@ -9,10 +10,13 @@ import pytest
 from backports import zstd
 
 from tenantry.brokers.jsonl import JsonLinesSource, Mapping
+from tenantry.brokers.jsonl import source as source_module
 from tenantry.brokers.jsonl.stream import CHUNK, LONGEST_LINE, blocks, lines
 from tenantry.kernel.errors import InvalidValue, SourceUnavailable, UnknownKey
+from tenantry.kernel.instant import Instant
 from tenantry.replay.connections import Connection
 from tenantry.replay.model import Fetched, Position, SourceAddress
+from tenantry.testing.clock import ManualClock
 
 BEGINNING = Position("")
 
@@ -213,3 +217,64 @@ async def test_a_sample_of_a_large_file_is_spread_over_it(tmp_path: Path) -> Non
     found = [int(entry.message.id) for entry in await source_of(tmp_path).peek(50)]
     assert len(found) == len(set(found)) == 50
     assert all(abs(n - step * 1_000) <= 500 for step, n in enumerate(found))
+
+
+async def test_a_file_that_takes_long_to_count_is_estimated(tmp_path: Path) -> None:
+    with (tmp_path / "f.jsonl").open("w") as file:
+        file.writelines(f'{{"id": {n:06}, "payload": 1}}\n' for n in range(100_000))
+
+    class Late(ManualClock):
+        def monotonic(self) -> Instant:
+            self.advance(0.1)
+            return super().monotonic()
+
+    connection = Connection(name="files", kind="jsonl", url=str(tmp_path))
+    membership = await JsonLinesSource(connection, SourceAddress("jsonl", "f.jsonl"), clock=Late()).survey()
+    assert not membership.counted_exactly
+    assert membership.count == pytest.approx(100_000, rel=0.2)
+    assert (await source_of(tmp_path).survey()).count == 100_000
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
+async def test_lines_that_come_late_come_once_and_in_parts_no_larger_than_asked(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    compress,  # type: ignore[no-untyped-def]
+) -> None:
+    monkeypatch.setattr(source_module, "_LEAST_WAIT", 0)
+    text = b"".join(b'{"id": %d, "payload": 1}\n' % n for n in range(20_000))
+    (tmp_path / "f.jsonl").write_bytes(compress(text))
+    source = source_of(tmp_path)
+    membership = await source.survey()
+    middle = text.index(b'{"id": 15000,')
+    await source.open(membership, Position(f"{middle}/15000"))
+    ids: list[int] = []
+    empty = 0
+    while True:
+        limit = 1_000 if empty == 0 else 7  # asked for less than what is on its way
+        batch = await source.fetch(limit, 0)
+        assert len(batch.messages) <= limit
+        empty = 0 if batch.messages else empty + 1
+        ids += [int(entry.message.id) for entry in batch.messages]
+        if batch.exhausted:
+            break
+        await asyncio.sleep(0)
+    assert ids == list(range(15_000, 20_000))
+    await source.close()
+
+
+async def test_a_session_that_is_closed_while_it_reads_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "_LEAST_WAIT", 0)
+    text = b"".join(b'{"id": %d, "payload": 1}\n' % n for n in range(50_000))
+    (tmp_path / "f.jsonl").write_bytes(gzip.compress(text))
+    source = source_of(tmp_path)
+    membership = await source.survey()
+    for _ in range(20):
+        await source.open(membership, Position("500000/1"))
+        await source.fetch(10_000, 0)
+        await source.close()
+    await source.open(membership, BEGINNING)
+    assert source._file is not None
+    await source.close()

@@ -3,8 +3,10 @@
 import asyncio
 import hashlib
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -19,6 +21,7 @@ from tenantry.brokers.jsonl.stream import (
     lines,
     skipped,
 )
+from tenantry.kernel.clock import Clock, SystemClock
 from tenantry.kernel.errors import Closed, InvalidValue, SourceUnavailable
 from tenantry.kernel.instant import Seconds
 from tenantry.replay import fields
@@ -27,6 +30,12 @@ from tenantry.replay.model import Batch, Fetched, Membership, Position, SourceAd
 
 _HEAD = 65_536
 """Bytes of the file's beginning that are compared with what was there when the membership was frozen."""
+
+_LEAST_WAIT: Seconds = 1.0
+"""For a batch of lines; longer is what it takes to come to the middle of a compressed file."""
+
+_COUNT_FOR: Seconds = 5.0
+"""For counting the lines of a file; after that the rest is estimated."""
 
 _READ_WHOLE = 4_194_304
 """Bytes of a file that a sample is taken from by reading all of it."""
@@ -61,12 +70,15 @@ class JsonLinesSource:
     :class:`UnknownKey` for an address that it cannot read.
     """
 
-    def __init__(self, connection: Connection, address: SourceAddress) -> None:
+    def __init__(self, connection: Connection, address: SourceAddress, *, clock: Clock | None = None) -> None:
         self._mapping = Mapping.of(address.options)
-        self._root = Path(connection.url)
+        self._root, self._clock = Path(connection.url), clock or SystemClock()
         self._place = _checked_place(address.place)
         self._file: BinaryIO | None = None
         self._lines: Iterator[Line] | None = None
+        self._reading: asyncio.Future[Batch] | None = None
+        self._over: Batch | None = None
+        self._stopped = threading.Event()
         self._damage = ""
 
     @property
@@ -74,7 +86,8 @@ class JsonLinesSource:
         return Traits(counts=True, freezes=True, acknowledges=False)
 
     async def survey(self) -> Membership:
-        """The file's length, the digest of its beginning, and the number of its lines: it is read whole."""
+        """The file's length, the digest of its beginning, and the number of its lines. A file that takes
+        longer than :data:`_COUNT_FOR` to read is counted in part, and the rest is estimated from that."""
         return await asyncio.to_thread(self._surveyed)
 
     async def peek(self, limit: int) -> Sequence[Fetched]:
@@ -90,11 +103,21 @@ class JsonLinesSource:
         await asyncio.to_thread(self._opened, _Bound.parsed(membership.bound), _parsed_position(after))
 
     async def fetch(self, limit: int, wait_for: Seconds) -> Batch:
-        """The next lines. A file never has to be waited for. Raises :class:`SourceUnavailable` where a
+        """The next lines. A file has not to be waited for, but where a compressed one is read from its
+        middle: then batches are empty until the place is reached. Raises :class:`SourceUnavailable` where a
         compressed stream is damaged or cut short: what stood before it has been given."""
         if self._lines is None:
             raise Closed("this session is not open")
-        return await asyncio.to_thread(self._fetched, min(limit, self.traits.window), self._lines)
+        if self._over is not None:
+            return self._within(self._over, limit)
+        if self._reading is None:
+            read = asyncio.to_thread(self._fetched, min(limit, self.traits.window), self._lines)
+            self._reading = asyncio.ensure_future(read)
+        done, _ = await asyncio.wait([self._reading], timeout=max(wait_for, _LEAST_WAIT))
+        if not done:
+            return Batch(())
+        reading, self._reading = self._reading, None
+        return self._within(reading.result(), limit)
 
     async def acknowledge(self, receipts: Sequence[object]) -> None:
         """Nothing: the position says how far it was read."""
@@ -103,16 +126,34 @@ class JsonLinesSource:
         """Nothing: the file keeps them."""
 
     async def close(self) -> None:
+        self._stopped.set()
         self._lines = None
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        reading, file = self._reading, self._file
+        self._reading = self._file = None
+        if reading is not None and not reading.done():
+            reading.add_done_callback(partial(_end, file))  # the thread has it yet
+        elif file is not None:
+            file.close()
+
+    def _within(self, batch: Batch, limit: int) -> Batch:
+        """A batch that was begun for a larger limit is given out in parts."""
+        if len(batch.messages) <= limit:
+            self._over = None
+            return batch
+        self._over = Batch(batch.messages[limit:], batch.exhausted)
+        return Batch(batch.messages[:limit])
 
     def _surveyed(self) -> Membership:
+        until = self._clock.monotonic() + _COUNT_FOR
+        count = 0
         with self._read() as file:
-            bound = _bound_of(file)
+            bound, plain = _bound_of(file), is_plain(file)
             with self._told():
-                count = sum(1 for _ in lines(blocks(file, bound.size)))
+                for line in lines(blocks(file, bound.size)):
+                    count += 1
+                    if count % 64 == 0 and self._clock.monotonic() > until:
+                        read = line.end if plain else file.tell()
+                        return Membership(str(bound), round(count * bound.size / read), False)
         return Membership(str(bound), count)
 
     def _peeked(self, limit: int) -> list[Fetched]:
@@ -128,7 +169,7 @@ class JsonLinesSource:
                 return 0
             if not is_plain(file):
                 return None
-            return sum(1 for _ in lines(skipped(blocks(file, size), bound.size)))
+            return sum(1 for _ in lines(_from(file, bound.size, size)))
 
     def _opened(self, bound: _Bound, after: tuple[int, int]) -> None:
         file = self._read()
@@ -140,11 +181,12 @@ class JsonLinesSource:
                 "plan again"
             )
         offset, number = after
-        self._file = file
-        if is_plain(file):
-            self._lines = lines(_from(file, offset, bound.size), start=offset, number=number)
-        else:
-            self._lines = lines(skipped(blocks(file, bound.size), offset), start=offset, number=number)
+        self._over = None
+        self._file, self._damage, self._stopped = file, "", threading.Event()
+        content = _from(file, offset, bound.size) if is_plain(file) else blocks(file, bound.size)
+        content = _until(self._stopped, content)
+        left = content if is_plain(file) else skipped(content, offset)
+        self._lines = lines(left, start=offset, number=number)
 
     def _fetched(self, limit: int, left: Iterator[Line]) -> Batch:
         found: list[Fetched] = []
@@ -215,6 +257,21 @@ def _from(file: BinaryIO, offset: int, size: int) -> Iterator[bytes]:
     while left > 0 and (block := file.read(min(262_144, left))):
         left -= len(block)
         yield block
+
+
+def _until(stopped: threading.Event, content: Iterator[bytes]) -> Iterator[bytes]:
+    """A thread that reads for nobody any more ends."""
+    for block in content:
+        if stopped.is_set():
+            return
+        yield block
+
+
+def _end(file: BinaryIO | None, reading: "asyncio.Future[Batch]") -> None:
+    if not reading.cancelled():
+        reading.exception()  # nobody asks for it any more
+    if file is not None:
+        file.close()
 
 
 def _spread(file: BinaryIO, size: int, limit: int) -> Iterator[Line]:

@@ -119,14 +119,15 @@ class StreamSource:
         if most < 1:
             return Batch(())
         found: list[Fetched] = []
-        size = 0
+        size, at = 0, self._next
         with translated(self._connection):
-            while len(found) < most and size < _BATCH_BYTES and self._next <= self._end:
-                more = await self._from(self._link, self._next, min(most - len(found), self._dense))
+            while len(found) < most and size < _BATCH_BYTES and at <= self._end:
+                more = await self._from(self._link, at, min(most - len(found), self._dense))
                 within = [each for each in more if each["seq"] <= self._end][: most - len(found)]
-                self._next = within[-1]["seq"] + 1 if within else self._end + 1
+                at = within[-1]["seq"] + 1 if within else self._end + 1
                 found += [self._entry(each) for each in within]
                 size += sum(len(each.get("data", "")) for each in within)
+        self._next = at  # once nothing can be cut off any more
         if not self._keeps:
             self._held.update(entry.receipt for entry in found)
         return Batch(tuple(found), exhausted=not found)
