@@ -14,10 +14,12 @@ here; so a cancelled, failed or broken transaction needs no bookkeeping to be sa
 What holds:
 
 - No bound transaction begins on a session that shows another tenant's trace, and none commits as another
-tenant than it began. - However a transaction ends, the connection that returns to a pool has no tenant
-bound; where that cannot be known it is closed. - Without a tenant no row is seen; where the binding is
-strict, nothing is even sent. - One session is used from BEGIN to COMMIT. What is left in it is a prepared
-statement, without which all works as well, at one message more: a PgBouncer in transaction mode is fine.
+  tenant than it began.
+- However a transaction ends, the connection that returns to a pool has no tenant bound; where that cannot be
+  known it is closed.
+- Without a tenant no row is seen; where the binding is strict, nothing is even sent.
+- One session is used from BEGIN to COMMIT. What is left in it is a prepared statement, without which all
+  works as well, at one message more: a PgBouncer in transaction mode is fine.
 
 What does not: code that holds the raw connection may send what it likes, and sees what the policies then
 show it; whoever may send any SQL there can also put another statement in the place of ours, or of the

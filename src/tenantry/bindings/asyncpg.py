@@ -2,7 +2,8 @@
 
 asyncpg's own transaction object runs as ever, nested ones included; only the messages that begin and commit
 are carried out by this room. Behind a PgBouncer in transaction mode connect with
-``statement_cache_size=0``, as asyncpg's documentation says."""
+``statement_cache_size=0``, as asyncpg's documentation says.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress

@@ -3,7 +3,8 @@
 A task copies its context when it is made: a tenant set before is the new task's too, one set later is not,
 and what the new task sets stays its own. A thread begins without a tenant, unless it is started in a copied
 context (``asyncio.to_thread``, Django's ``sync_to_async``). An open transaction belongs to the task or
-thread that opened it: a copy of the context does not make it the child's."""
+thread that opened it: a copy of the context does not make it the child's.
+"""
 
 import asyncio
 import threading

@@ -3,7 +3,8 @@
 The binding travels with BEGIN and the check with COMMIT, each as one simple message, below psycopg's
 cursors: psycopg sees that a transaction is open, begins none of its own, and takes savepoints where asked
 for one. The connection's ``isolation_level``, ``read_only`` and ``deferrable`` are kept to; whether it is
-in autocommit makes no difference."""
+in autocommit makes no difference.
+"""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import (

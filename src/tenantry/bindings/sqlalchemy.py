@@ -3,7 +3,8 @@
 :func:`bind_engine` once, and each transaction of the engine, whoever begins it (a session,
 ``engine.begin()``, autobegin), is bound to the current tenant. Over psycopg the binding is sent when
 SQLAlchemy says that a transaction begins; over asyncpg with the BEGIN that SQLAlchemy puts off until the
-first statement. Either way it takes no message of its own, and neither does the check at COMMIT."""
+first statement. Either way it takes no message of its own, and neither does the check at COMMIT.
+"""
 
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -192,8 +193,9 @@ class AsyncpgDriver:
         """The check travels with asyncpg's own COMMIT."""
 
     def returned(self, dbapi_connection: Any) -> None:
-        if dbapi_connection is not None:
-            self._carrying(dbapi_connection).carry(None)
+        raw: Any = getattr(dbapi_connection, "driver_connection", None)
+        if hasattr(raw, "carry"):  # else it was made before bind_engine(), and carries nothing
+            raw.carry(None)
 
     def _carrying(self, dbapi_connection: Any) -> Any:
         from tenantry.bindings.asyncpg import CarryingConnection
