@@ -130,7 +130,7 @@ def shapers(options: ShapersOptions) -> None:
 
 @command(app, "incident", IncidentOptions)
 def incident(options: IncidentOptions) -> None:
-    """A mass incident: everybody replays at once, beside the fluid schedule that no scheduler can beat.
+    """A mass incident: everybody replays at once, beside the fluid schedule of the same slots.
 
     One backlog is the largest, one has 100 times the median, one target is a black hole, one backlog is all
     poison. About 15,000 messages are simulated in a second; --replays 300 --slots 2000 --median 8000

@@ -1,4 +1,4 @@
-"""The schedule that no scheduler can beat and still be fair: work as a fluid, slots without end of division.
+"""The yardstick of who should be done when: work as a fluid, slots without end of division.
 
 Theory
 ------
@@ -12,7 +12,8 @@ floor (law F1).
 
 What a lane can use is, by Little's law (1961), what its target serves a second, times what a call takes of it
 when nobody waits: more in flight only waits. Live work is served out of its tenant's share before its replay
-(law F8). Nothing is discovered here, and nothing is ever waited for.
+(law F8). Nothing is discovered here, and nothing is ever waited for: not everybody can be sooner than this,
+though one may where another does not take up its share.
 """
 
 from collections import Counter
