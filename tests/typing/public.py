@@ -37,7 +37,7 @@ from tenantry.replay.ports import ReplayDesk, ReplayStore, Sources
 from tenantry.replay.ports import Standing as LanesStanding
 from tenantry.replay.progress import Progress, lines
 from tenantry.replay.specs import spec_from_toml
-from tenantry.rls import Facts
+from tenantry.rls import Catalogue, Declared, Facts, Finding, Report, Rule, Scope, Severity, audit, named
 from tenantry.rls.apply import Applied
 from tenantry.rls.apply import Surroundings as Around
 from tenantry.rls.apply import apply as apply_policies
@@ -171,3 +171,15 @@ async def row_policies(facts: Facts, bench: Workbench, planner: Planner, around:
     asker = Asker("app_user", "42", declared.setting)
     told = await explain_query("SELECT * FROM invoices", Ground(declared, facts), asker, planner)
     assert_type(told, Explanation)
+
+
+async def row_policies_audited(catalogue: Catalogue) -> None:
+    facts = await catalogue.facts()
+    assert_type(facts, Facts)
+    declared = Declared(application_roles=("app",), service_roles={"engine": "serves all tenants"})
+    report = audit(facts, declared, baseline={"rls-off: table shop.orders": "until Friday"})
+    assert_type(report, Report)
+    assert_type(report.scope, Scope)
+    assert_type(report.at_least(Severity.HIGH), tuple[Finding, ...])
+    assert_type(report.counts(), dict[Severity, int])
+    assert_type(named("rls-off"), Rule)
