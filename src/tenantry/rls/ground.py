@@ -28,6 +28,12 @@ class Ground:
         return Scene(self.facts, Scope(application=self.declaration.roles, tenant_tables=tables))
 
     @cached_property
+    def schemas(self) -> tuple[str, ...]:
+        """Those of the declared tables."""
+        tables = (*(each.name for each in self.declaration.tables), *self.declaration.shared)
+        return tuple(dict.fromkeys(each.schema for each in tables))
+
+    @cached_property
     def declared(self) -> frozenset[TableName]:
         """The tables that were declared themselves, and not by what is above them."""
         return frozenset(each.name for each in self.declaration.tables)
@@ -113,6 +119,10 @@ class Ground:
         return frozenset(
             each.name for each in self.indexes(relation) if not each.valid and _is_plain(each, column)
         )
+
+    def enters(self, role: str, schema: str) -> bool:
+        """Whether the role has USAGE of the schema, or will have it once the declaration is carried out."""
+        return schema in self.schemas or self._bare.can(role, self.facts.schemas[schema], "USAGE")
 
     def lacks(self, role: str, privileges: Iterable[str], relation: Relation) -> tuple[str, ...]:
         """Which of ``privileges`` (in lower case) the role does not have, in whatever way."""

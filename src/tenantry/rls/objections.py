@@ -111,17 +111,17 @@ def _way_out(ground: Ground, role: str, other: str) -> str:
 def _about_views(ground: Ground) -> Iterator[str]:
     """A view that is read as who asks fails where who asks may not read all that it reads."""
     shared = {found.oid for name in ground.declaration.shared if (found := ground.relation(name))}
+
+    def reads(role: str, relation: Relation) -> bool:
+        return ground.enters(role, relation.schema) and not ground.lacks(role, ("select",), relation)
+
     for view in views_to_change(ground):
         users = ground.readers(view)
         for relation in read_besides(ground, view):
-            lacking = (
-                []
-                if relation.oid in shared
-                else [each for each in users if ground.lacks(each, ("select",), relation)]
-            )
+            lacking = [] if relation.oid in shared else [each for each in users if not reads(each, relation)]
             if lacking:
                 who = ", ".join(map(quoted, lacking))
-                way_out = f"GRANT SELECT ON {relation.title} TO {who}, or take the view from {who}"  # noqa: S608
+                way_out = f"GRANT it SELECT, and USAGE of the schema, or take the view from {who}"
                 yield (
                     f"the view {view.title} would fail once it is read as who asks: it reads "
                     f"{relation.title}, which {who} may not. Declare that, or {way_out}"

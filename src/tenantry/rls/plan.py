@@ -2,8 +2,9 @@
 
 The order, and why. Roles come first, since everything names them. Indexes come before policies, so that no
 policy makes a table slow. A table's policies, ENABLE, FORCE and grants are one step: there is no moment at
-which a role that is new to the table sees more than its tenant. Views come last: once they are read as who
-asks, who asks needs the grants. The way back is the same steps, backwards.
+which a role that is new to the table sees more than its tenant. Views follow: once they are read as who
+asks, who asks needs the grants. Schemas are opened last, when nothing in them is open any more. The way
+back is the same steps, backwards.
 
 A second plan, after the first was carried out, is empty.
 """
@@ -77,7 +78,6 @@ def _steps(ground: Ground) -> Iterator[Step]:
     for role in (*declared.roles, *declared.services):
         if role not in ground.facts.roles:
             yield create_role(role)
-    yield from _schemas(ground)
     planned: set[TableName] = set()
     for oid, table in ground.tenant_tables.items():
         yield from _indexes(ground, ground.facts.relations[oid], table, planned)
@@ -87,17 +87,16 @@ def _steps(ground: Ground) -> Iterator[Step]:
         yield from _sharing(ground, name)
     for view in views_to_change(ground):
         yield invoke(named(view), view.options.get("security_invoker"))
+    yield from _schemas(ground)
 
 
 def _schemas(ground: Ground) -> Iterator[Step]:
     """USAGE of the schemas, so that the roles reach their tables."""
-    declared = ground.declaration
-    names = dict.fromkeys(each.schema for each in (*(t.name for t in declared.tables), *declared.shared))
-    for name in names:
+    for name in ground.schemas:
         schema = ground.facts.schemas[name]
         pairs = [
             grant(("usage",), f"SCHEMA {quoted(name)}", role)
-            for role in declared.roles
+            for role in ground.declaration.roles
             if not ground.scene.can(role, schema, "USAGE")
         ]
         if pairs:

@@ -155,6 +155,30 @@ def test_views_between_the_application_and_tenants_rows_are_changed_and_no_other
 
 
 @on_newest
+def test_a_schema_is_opened_when_nothing_in_it_is_open_any_more(
+    rls_databases: Databases, app_user: str
+) -> None:
+    url = rls_databases(
+        "CREATE SCHEMA shop",
+        "CREATE TABLE shop.invoices (tenant_id int NOT NULL, PRIMARY KEY (tenant_id))",
+        "CREATE TABLE shop.rates (code text)",
+        "CREATE VIEW shop.rated AS SELECT * FROM shop.invoices, shop.rates",
+        "GRANT SELECT ON shop.invoices, shop.rated TO app_user",
+    )
+    declared = 'schema = "shop"\n' + DECLARED + "invoices = {}"
+    (objection,) = planned(url, declared).objections
+    assert "the view shop.rated would fail once it is read as who asks: it reads shop.rates" in objection
+    run(url, "GRANT SELECT ON shop.rates TO app_user")
+    ended = applied(url, declared)
+    assert ended.done == (
+        "protect shop.invoices",
+        "read shop.rated as who asks",
+        "let the application into shop",
+    )
+    assert ended.is_whole
+
+
+@on_newest
 def test_a_service_role_sees_all_tenants_and_only_it_does(rls_databases: Databases, app_user: str) -> None:
     rls_databases.role("reporting")
     url = rls_databases(
