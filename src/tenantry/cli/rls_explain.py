@@ -150,6 +150,8 @@ def _tell(output: Output, told: "Explanation") -> None:
         output.line(f"  and {amount(len(told.readings) - _SHOWN, 'more reading')}; --json has them all")
     for held in told.held_back:
         _tell_held(output, held)
+    if told.if_leakproof is None and any(each.indexes for each in told.held_back):
+        output.line("  no second plan: that takes a superuser's login, and no --no-what-if")
     if told.plan is not None:
         values = ", for any values of its parameters" if told.generic else ""
         output.line(f"  Plan{values}:" if told.if_leakproof is None else f"  Plan as it is{values}:")

@@ -200,7 +200,9 @@ def policy_volatile(scene: Scene) -> Iterator[Found]:
     mechanism="Under a policy a condition may be used to search an index only if its operator is leakproof: "
     "those of enums, numeric, arrays, LIKE and most extensions are not. The index is searched by the tenant "
     "alone, and the rest is filtered row by row.",
-    fix="Index an expression of a leakproof type (an enum or numeric as text or integer) and ask by that.",
+    fix="Keep the value in a column of a leakproof type (text, integer), a generated one if need be, and ask "
+    "by that. An index on an expression does not help: the functions in it must be leakproof too. See "
+    "`tenantry rls explain`.",
 )
 def index_not_leakproof(scene: Scene) -> Iterator[Found]:
     for table in scene.tenant_tables:
