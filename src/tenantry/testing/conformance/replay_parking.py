@@ -129,6 +129,19 @@ class ParkConformance:
         assert not await replays.desk.send_back(ACME, message.job, None, None)
         assert len(await replays.desk.parked(ACME, lease.replay, limit=9)) == 1
 
+    async def test_dropping_a_message_says_nothing_of_it_to_another_replay_that_has_it(
+        self, replays: ReplayWorld
+    ) -> None:
+        lease, other = await replays.running(), await replays.running()
+        message = staged("a")
+        await replays.offer(lease, message)
+        await replays.run(Ending.PARKED)
+        await replays.fold(lease)
+        await replays.offer(other, staged("a"))
+        assert await replays.desk.drop(ACME, message.job)
+        await replays.fold(lease)
+        assert await replays.desk.known(ACME, [message.key]) == {message.key: Known.STAGED}
+
     async def test_what_is_not_there_is_neither_sent_back_nor_dropped(self, replays: ReplayWorld) -> None:
         for job in ("01890000-0000-7000-8000-000000000000", "no id"):
             assert not await replays.desk.send_back(ACME, JobId(job), None, None)
