@@ -147,14 +147,14 @@ class Coordinator:
 
     async def _drop(self, replays: list[ReplayId]) -> None:
         """These are not ours any more, or cannot be said to be: everything of them ends at once. A task that
-        has ended by itself had reached its replay's end, or knows of the loss already."""
+        has ended by itself had reached its replay's end, or was told of the loss first."""
         ended = []
         for replay in replays:
             run, task = self._runs.pop(replay, None), self._tasks.pop(replay, None)
             if run is None or task is None:
                 continue
             ended.append(task)
-            if not task.done():
+            if not task.done() or isinstance(_error_of(task), Lost):
                 self._events(ReplayLost(run.view.spec.tenant, replay, self._holder, run.lease.token))
         await cancelled(ended)
 
