@@ -87,6 +87,7 @@ def test_statements_are_told_apart_by_semicolons_that_are_between_them() -> None
     assert first.startswith("SELECT ';'")
     assert second.endswith("UPDATE x SET a = $1")
     assert [parameters(each) for each in (first, second)] == [2, 1]
+    assert len(statements("SELECT $a$ $$ ; $a$; SELECT $$ $a$ ; $$")) == 2
     assert parameters("SELECT '$9', \"$8\", $$ $7 $$ -- $6") == 0
 
 
