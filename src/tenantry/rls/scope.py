@@ -1,8 +1,9 @@
 """From what is declared, and from the facts where nothing is, to whom and what isolation is about. Pure.
 
-Without a declaration: a table is a tenant table if it has one of :data:`TENANT_COLUMNS`, or a policy that
-compares one of its columns to a session setting; the application is every role, no superuser and none of the
-server's own, to which something on a tenant table was granted, and failing that the tables' owners.
+Without a declaration: a table is a tenant table if it has the one of :data:`TENANT_COLUMNS` that most tables
+have, or a policy that compares one of its columns to a session setting; the application is every role, no
+superuser and none of the server's own, to which something on a tenant table was granted, and failing that the
+tables' owners.
 """
 
 from collections import Counter
@@ -16,7 +17,7 @@ from tenantry.rls.facts import Facts, Relation
 from tenantry.rls.meaning import reading, readings, uncast
 from tenantry.rls.model import TENANT_COLUMNS, Declared, Scope
 from tenantry.rls.reach import Reach
-from tenantry.rls.roles import PUBLIC, Role
+from tenantry.rls.roles import PUBLIC, Grant, Role
 
 _DATA = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE"})
 
@@ -72,7 +73,8 @@ class _Finder:
 
     def _named(self, path: str, name: str) -> Relation:
         if name not in self._by_name:
-            near = nearest(name, tuple(self._by_name))
+            same = next((title for title, each in self._by_name.items() if each.name == name), None)
+            near = same or nearest(name, tuple(self._by_name))
             hint = f"Did you mean {near!r}?" if near else "Give the schema too, such as 'public.invoices'."
             raise InvalidValue(f"{path}.{name}", name, "a table that the database has", hint)
         return self._by_name[name]
@@ -98,20 +100,27 @@ class _Finder:
             if not each.is_table or each.extension or each.temporary or not self._looked_at(each.schema):
                 continue
             named = next((name for name in self._columns if each.column(name)), None)
-            column = self._bound.get(each.oid) or named
-            if column is not None:
-                yield each.oid, column
+            if each.oid in self._bound or named is not None:
+                yield each.oid, self._bound.get(each.oid) or named or ""
 
     def _looked_at(self, schema: str) -> bool:
         return not self._declared.schemas or schema in self._declared.schemas
 
     @cached_property
     def _columns(self) -> tuple[str, ...]:
-        """Declared ones; or the known ones, and those that policies bind in more than one table."""
+        """Declared ones; or the known one that most tables have, and those that policies bind in more than
+        one table. One, so that an ``account_id`` beside ``tenant_id`` is not taken for a tenant."""
         if self._declared.tenant_columns:
             return self._declared.tenant_columns
         often = Counter(name for name in self._bound.values() if name)
-        return (*TENANT_COLUMNS, *sorted(name for name, times in often.items() if times > 1))
+        bound = sorted(name for name, times in often.items() if times > 1)
+        tables = [
+            each for each in self._facts.relations.values() if each.is_table and self._looked_at(each.schema)
+        ]
+        having = {name: sum(each.column(name) is not None for each in tables) for name in TENANT_COLUMNS}
+        likeliest = max(TENANT_COLUMNS, key=lambda name: (name in often, having[name]))
+        known = [likeliest] if having[likeliest] and likeliest not in bound else []
+        return (*known, *bound)
 
     @cached_property
     def _bound(self) -> dict[int, str]:
@@ -137,7 +146,7 @@ class _Finder:
     def _users(self) -> set[str]:
         """Who was granted something on a tenant table, and the logins that use a group's grant."""
         tables = [self._facts.relations[oid] for oid in self._tenant_tables]
-        granted = {grant.grantee for table in tables for grant in table.grants
+        granted = {grant.grantee for table in tables for grant in _all_grants(table)
                    if grant.grantee != table.owner and not _DATA.isdisjoint(grant.privileges)}  # fmt: skip
         reach = Reach(self._facts.roles, self._facts.memberships)
         candidates = [each for each in self._facts.roles.values() if self._is_candidate(each)]
@@ -158,6 +167,13 @@ class _Finder:
 
     def _is_candidate(self, role: Role) -> bool:
         return not (role.superuser or role.predefined or role.name in self._declared.service_roles)
+
+
+def _all_grants(table: Relation) -> Iterator[Grant]:
+    """On the table, and on single columns of it."""
+    yield from table.grants
+    for column in table.columns:
+        yield from column.grants
 
 
 def _names_of_owners(tables: Iterable[Relation]) -> set[str]:
