@@ -117,6 +117,12 @@ def test_a_wrong_column_or_setting_is_said(owner: "psycopg.Connection[Any]") -> 
         open_doors(owner, "invoices", binding=Binding(setting="app.org", type="int"))
 
 
+@pytest.fixture(autouse=True)
+def no_other_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session of pytest's own begins sooner without what else is installed here."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
 CONFTEST = """
 import psycopg, pytest
 from tenantry.bindings import Binding
