@@ -40,6 +40,12 @@ class OnDeclared(OnOwnDatabase):
     ] = Path("rls.toml")
 
 
+_START = (
+    "A declaration names your tables and roles; for a start: roles = ['app_user'], then a line [tables], and "
+    "below it one such as invoices = {} for each table with a column tenant_id of type int. See docs/rls.md"
+)
+
+
 def url_of(options: OnOwnDatabase) -> str:
     """The database's URL, checked. Raises :class:`UsageError` where there is none."""
     from tenantry.postgres.urls import DatabaseUrls
@@ -55,4 +61,6 @@ def declaration_of(options: OnDeclared) -> "Declaration":
     from tenantry.rls.declaration import parse_declaration
 
     file = options.declaration
+    if str(file) != "-" and not file.exists():
+        raise UsageError(f"there is no {file}. {_START}")
     return parse_declaration(read(file), format="json" if file.suffix == ".json" else "toml")

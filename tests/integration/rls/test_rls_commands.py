@@ -77,7 +77,7 @@ def test_what_stands_in_the_way_is_told_and_nothing_is_begun(url: str, rls: Comm
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("plan", "--declaration", "none.toml"), "none.toml cannot be read"),
+        (("plan", "--declaration", "none.toml"), "there is no none.toml. A declaration names"),
         (("plan", "--down", "--format", "django"), "--down is for SQL"),
         (("plan", "--after", "x"), "--after is for migrations"),
         (("plan", "--format", "django", "--after", "x"), "app_label.name"),
