@@ -8,6 +8,7 @@ import pytest
 
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.tenant import TenantId
+from tenantry.postgres import dead_letter_source
 from tenantry.postgres.database import Database
 from tenantry.postgres.dead_letter_source import DeadLetterSource
 from tenantry.postgres.urls import DatabaseUrls
@@ -110,3 +111,16 @@ async def test_no_address_leads_to_another_tenant_s_letters(
 ) -> None:
     with pytest.raises(InvalidValue, match=r"source\."):
         DeadLetterSource(letters.database, ACME, address)
+
+
+async def test_letters_that_take_long_to_count_are_estimated(
+    letters: LettersWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await letters.put([1])
+    exact = await letters.source().survey()
+    monkeypatch.setattr(dead_letter_source, "COUNT_FOR", 0)
+    estimate = await letters.source().survey()
+    assert (exact.count, exact.counted_exactly) == (1, True)
+    assert not estimate.counted_exactly
+    assert estimate.count is not None
+    assert estimate.bound == exact.bound

@@ -27,7 +27,8 @@ FIRST, LAST = "to_timestamp(100), gen_random_uuid()", "to_timestamp(280), gen_ra
 READS = {
     "sources/letters": (f"{FIRST}, {LAST}, 50, 16000000", 400),
     "sources/letters_after": (FIRST, 300),
-    "sources/letters_survey": ("", 301),
+    "sources/letters_last": ("", 5),
+    "sources/letters_upto": (LAST, 300),
     "sources/letters_sample": ("20", 400),
 }
 

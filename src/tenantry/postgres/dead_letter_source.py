@@ -32,6 +32,8 @@ from tenantry.replay.model import (
 _BATCH_BYTES = 16_777_216
 """After so many bytes of payload a batch is full, whatever its count."""
 
+COUNT_FOR: Seconds = 5.0
+
 _BY_KEY = "SET LOCAL enable_seqscan = off"
 """A plan that reads the table whole reads the dead letters of all others."""
 
@@ -76,8 +78,17 @@ class DeadLetterSource:
         return Traits(counts=True, freezes=True, acknowledges=False)
 
     async def survey(self) -> Membership:
-        (row,) = await self._rows("sources/letters_survey")
-        end = _FIRST if row["job_id"] is None else _Place(row["died_at"], row["job_id"])
+        """Letters that take longer than :data:`COUNT_FOR` to count are estimated, as the planner would."""
+        last = await self._rows("sources/letters_last")
+        if not last:
+            return Membership(str(_FIRST), 0)
+        end = _Place(last[0]["died_at"], last[0]["job_id"])
+        try:
+            (row,) = await self._rows("sources/letters_upto", *end, within=COUNT_FOR)
+        except SourceUnavailable as error:
+            if not _is_late(error):
+                raise
+            return Membership(str(end), await self._estimated(end), counted_exactly=False)
         return Membership(str(end), row["count"])
 
     async def peek(self, limit: int) -> Sequence[Fetched]:
@@ -114,13 +125,30 @@ class DeadLetterSource:
     async def close(self) -> None:
         self._after = None
 
-    async def _rows(self, name: str, *arguments: object) -> "list[asyncpg.Record]":
+    async def _estimated(self, end: _Place) -> int:
+        query = f"EXPLAIN (FORMAT JSON) {statement('sources/letters_upto')}"
+        (row,) = await self._fetched(query, end)
+        return int(json.loads(row[0])[0]["Plan"]["Plans"][0]["Plan Rows"])
+
+    async def _rows(
+        self, name: str, *arguments: object, within: Seconds | None = None
+    ) -> "list[asyncpg.Record]":
+        return await self._fetched(statement(name), arguments, within=within)
+
+    async def _fetched(
+        self, query: str, arguments: Sequence[object], *, within: Seconds | None = None
+    ) -> "list[asyncpg.Record]":
         try:
             async with bound(self._pool, self._tenant) as connection:
                 await connection.execute(_BY_KEY)
-                return await connection.fetch(statement(name), *arguments)
+                return await connection.fetch(query, *arguments, timeout=within)
         except StoreUnavailable as error:
             raise SourceUnavailable(str(error)) from error
+
+
+def _is_late(error: SourceUnavailable) -> bool:
+    """Whether it was given up by its time."""
+    return error.__cause__ is not None and isinstance(error.__cause__.__cause__, TimeoutError)
 
 
 def _message(row: Any) -> Message:
