@@ -293,3 +293,16 @@ async def test_a_login_without_any_privilege_reads_the_same_facts(planted: Any) 
         assert replace(limited, server=whole.server) == whole
     finally:
         await savepoint.rollback()
+
+
+async def test_a_membership_that_brings_others_with_it_is_told_once(planted: Any) -> None:
+    savepoint = planted.transaction()
+    await savepoint.start()
+    try:
+        await planted.execute(
+            "CREATE ROLE watchers; GRANT pg_monitor TO watchers; GRANT watchers TO shop_app"
+        )
+        said = audit(await read_facts_inside(planted), DECLARED).findings
+        assert [each.subject for each in said if each.rule == "monitor"] == ["role shop_app with pg_monitor"]
+    finally:
+        await savepoint.rollback()

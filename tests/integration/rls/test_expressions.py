@@ -173,3 +173,11 @@ async def test_equal_policies_on_two_tables_are_one_expression(facts_after: Fact
     )
     first, second = facts.policies
     assert first.using_tree == second.using_tree
+
+
+async def test_what_is_nested_without_end_is_opaque_and_never_safe(facts_after: FactsAfter) -> None:
+    deep = " || ".join(["kind"] * 900)
+    facts = await facts_after(f"{TABLES} CREATE POLICY p ON t USING (tenant_id = 1 AND {deep} = 'x');")
+    found_ = read(facts.policies[0].using_tree or "")
+    assert not is_true(found_)
+    assert held(facts) in {(), (None,)}

@@ -249,21 +249,29 @@ def definer_dynamic_sql(scene: Scene) -> Iterator[Found]:
     fix="Set the function's search_path to the schemas that it needs, with pg_temp last.",
 )
 def definer_search_path(scene: Scene) -> Iterator[Found]:
-    helpers = _policy_helpers(scene)
+    helpers, fired = _policy_helpers(scene), _fired(scene)
     for function in scene.own_functions():
-        users = scene.users(function, "EXECUTE") if function.security_definer else ()
-        if not users or function.is_trigger or function.oid in helpers or function.pins_names:
+        if not function.security_definer or function.oid in helpers or function.pins_names:
             continue
+        users = () if function.is_trigger else scene.users(function, "EXECUTE")
+        role = users[0].name if users else fired.get(function.oid)
         path, bare = function.setting("search_path"), _bare_tables(function)
-        if path is None or bare:
+        if role is not None and (path is None or bare):
             how = "the search path of its caller" if path is None else f"{bare[0]} looked up in pg_temp first"
             yield Found(
                 f"function {function.title}",
-                f"{function.title} runs as {function.owner} with {how}, and {users[0].name} may call it.",
+                f"{function.title} runs as {function.owner} with {how}, and {role} may "
+                f"{'fire' if function.is_trigger else 'call'} it.",
                 f"ALTER {_kind(function)} {function.title} SET search_path = {_ending_in_temp(function)};",
-                role=users[0].name,
+                role=role,
                 severity=None if path is None else Severity.MEDIUM,
             )
+
+
+def _fired(scene: Scene) -> dict[int, str]:
+    """Functions of triggers that the application can fire, each with a role that can."""
+    fired = _definer_triggers(scene, "BEFORE", "AFTER", "INSTEAD OF")
+    return {function.oid: role for _, function, _, role in fired}
 
 
 def _bare_tables(function: Function) -> list[str]:

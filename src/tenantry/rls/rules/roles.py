@@ -204,8 +204,9 @@ def _predefined(scene: Scene, powers: dict[str, str]) -> Iterator[Found]:
         for name, power in powers.items():
             if name not in held:
                 continue
-            through = {each.role for each in scene.facts.memberships if each.member in held} & set(powers)
-            if name not in through:
+            # pg_monitor is a member of others that say the same: it is told once
+            members = (each.member for each in scene.facts.memberships if each.role == name)
+            if all(each in powers or each not in held for each in members):
                 continue
             yield Found(
                 f"role {role.name} with {name}",
