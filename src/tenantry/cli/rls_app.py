@@ -13,7 +13,9 @@ from tenantry.kernel.errors import UsageError
 if TYPE_CHECKING:
     from tenantry.rls.declaration import Declaration
 
-app = group("Row policies on your own PostgreSQL: write them, find the ways round them, explain their speed.")
+app = group(
+    "Row policies on your own PostgreSQL: write them, prove the ways round them, explain their speed."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
