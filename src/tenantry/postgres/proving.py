@@ -50,6 +50,11 @@ class PostgresRange:
             rows = await self._connection.fetch(statement("rls_prove/kinds"))
         return {row["oid"]: Kind(row["base"], tuple(row["labels"])) for row in rows}
 
+    async def checks(self) -> Mapping[int, tuple[str, ...]]:
+        with translated("reading the checks"):
+            rows = await self._connection.fetch(statement("rls_prove/checks"))
+        return {row["oid"]: tuple(row["checks"]) for row in rows}
+
     async def bounds(self) -> Mapping[int, str]:
         with translated("reading the partitions"):
             rows = await self._connection.fetch(statement("rls_prove/bounds"))

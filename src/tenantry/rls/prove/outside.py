@@ -40,7 +40,7 @@ def named(scene: Scene) -> dict[str, str]:
     triggers = {known[oid].title: why for oid, why in set_off(scene).items() if oid in known}
     called = {
         each.title: why
-        for each in scene.functions()
+        for each in scene.own_functions()
         if each.security_definer and not each.is_trigger and (why := outside_of(scene, each))
     }
     return {**triggers, **called}

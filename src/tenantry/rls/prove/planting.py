@@ -42,6 +42,7 @@ class Field:
     kinds: Mapping[int, Kind]
     a: Tenant
     others: tuple[Tenant, ...]
+    checks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def kind(self, column: Column) -> str:
         """The type of ``column``, of a domain what is below it."""
@@ -199,7 +200,7 @@ def _generated(
     ground: Field, table: Relation, named: tuple[str, int], attempt: int
 ) -> Iterator[tuple[str, str | None]]:
     word, number = named
-    keyed, wanted = _keyed(ground.scene, table), _wanted(ground.scene, table)
+    keyed, wanted = _keyed(ground.scene, table), _wanted(ground, table)
     for place, column in enumerate(table.columns):
         if column.generated or (column.default is not None and column.name not in keyed):
             continue
@@ -221,12 +222,12 @@ def _keyed(scene: Scene, table: Relation) -> set[str]:
     return found | drawn
 
 
-def _wanted(scene: Scene, table: Relation) -> dict[str, list[str]]:
+def _wanted(ground: Field, table: Relation) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for each in scene.constraints_of.get(table.oid, ()):
-        if each.kind == "check":
-            for column in each.columns:
-                found.setdefault(column, []).extend(likely(each.definition))
+    for check in ground.checks.get(table.oid, ()):
+        for column in table.columns:
+            if column.name in check:
+                found.setdefault(column.name, []).extend(likely(check))
     return found
 
 

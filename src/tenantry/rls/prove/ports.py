@@ -20,6 +20,10 @@ class Range(Protocol):
         """Domains and enums by the OID of the type."""
         ...
 
+    async def checks(self) -> Mapping[int, tuple[str, ...]]:
+        """The CHECK constraints of each table, as SQL."""
+        ...
+
     async def bounds(self) -> Mapping[int, str]:
         """How each partition is bounded, as SQL."""
         ...

@@ -63,7 +63,7 @@ async def _field(place: Range, scene: Scene) -> Field:
     if style(scene) == "":  # tenants are texts: one that differs from A in case only
         given.insert(0, f"TENANT-{_FIRST}")
     others += [Tenant("b", _FIRST + 2 + number, text) for number, text in enumerate(given)]
-    return Field(scene, await place.kinds(), Tenant("a", _FIRST), tuple(others))
+    return Field(scene, await place.kinds(), Tenant("a", _FIRST), tuple(others), await place.checks())
 
 
 async def _free(place: Range, scene: Scene, bounds: Mapping[int, str]) -> AsyncIterator[str]:

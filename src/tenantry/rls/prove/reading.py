@@ -33,7 +33,7 @@ def reading(attacker: Attacker) -> Iterator[Attempt]:
             yield from _refreshed(attacker, relation, tables)
         yield from _peeks(attacker, relation, tables)
         yield from _leakproof(attacker, relation, tables)
-    for function in attacker.scene.functions():
+    for function in attacker.scene.own_functions():
         yield from _calls(attacker, function)
     yield from _flags(attacker)
     yield from _wildcards(attacker)
@@ -95,7 +95,7 @@ def _peeks(attacker: Attacker, relation: Relation, tables: frozenset[str]) -> It
 
 
 def _leakproof(attacker: Attacker, relation: Relation, tables: frozenset[str]) -> Iterator[Attempt]:
-    for function in attacker.scene.functions():
+    for function in attacker.scene.own_functions():
         if not function.leakproof or outside_of(attacker.scene, function):
             continue
         kinds = arguments(function)
