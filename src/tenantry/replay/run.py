@@ -83,7 +83,15 @@ class Run:
         if (view.state, view.spec) != (self.view.state, self.view.spec):
             self._ordered.set()
             self._woken.set()
+        if (self.view.state, view.state) == (_S.HELD, _S.RUNNING):
+            self._continued()
         self._adopt(view)
+
+    def _continued(self) -> None:
+        """A person let it go on, whatever held it: the store counts its classes anew."""
+        if self.view.hold is not None and self.view.hold.rule is HoldRule.POISON:
+            self._watch.continued()
+        self._ahead.forget_classes()
 
     # -- a turn ------------------------------------------------------------------------------------------
 
@@ -317,12 +325,9 @@ class Run:
         self._adopt(view)
 
     def _adopt(self, view: ReplayView) -> None:
-        before, hold = self.view, self.view.hold
+        before = self.view
         # Counts are read each turn, at one instant; and a source that has ended does not begin again.
         self.view = replace(view, counts=before.counts, exhausted=view.exhausted or before.exhausted)
-        if view.state is _S.RUNNING and hold is not None and hold.rule is HoldRule.POISON:
-            self._watch.continued()
-            self._ahead.forget_classes()
 
     # -- failures, and what is beside the turns ----------------------------------------------------------
 

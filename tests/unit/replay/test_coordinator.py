@@ -514,6 +514,20 @@ async def test_r9_a_poisoned_class_is_parked_and_the_rest_goes_on(world: World) 
     assert told.reason.endswith("attempts of its class failed alike and 0 of it were delivered")
 
 
+async def test_a_continue_after_a_sample_tries_the_classes_again_that_failed_in_it(world: World) -> None:
+    bad = [replace(each, id=f"b{n}", error_class="http_422") for n, each in enumerate(messages(600))]
+    place = Place([each for pair in zip(messages(600), bad, strict=True) for each in pair])
+    replay = world.start(place, sample=0.5)
+    world.store.outcome = lambda staged: "bad" if staged.message.id.startswith("b") else "ok"
+    world.launch()
+    assert (await world.held(replay)).rule is HoldRule.SAMPLE
+    assert len(world.events(events.ClassHeld)) == 1
+    assert world.view(replay).counts.parked == 300
+    world.store.outcome = lambda staged: "ok"  # the consumer was repaired
+    world.order(replay, S.RUNNING, sampled=True)
+    assert (await world.ended(replay)).counts.parked == 300, "what comes after the sample is sent"
+
+
 async def test_r7_a_held_replay_says_no_time_and_its_rate_does_not_fall_meanwhile() -> None:
     world = World(replace(QUICK, lease_for=10_000.0))
     place = Place(messages(20_000))
