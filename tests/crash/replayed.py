@@ -129,29 +129,35 @@ class InQueue:
         self._url = url
 
     async def put(self, target: Target, count: int) -> None:
-        import aio_pika
+        import aiormq
+        from aiormq.abc import Basic
 
-        async with await aio_pika.connect(self._url) as connection:
-            channel = await connection.channel()
-            queue = await channel.declare_queue(self.address.place, durable=True)
-            await queue.purge()
-            for start in range(0, count, 500):
-                await asyncio.gather(
-                    *(
-                        channel.default_exchange.publish(
-                            aio_pika.Message(b'{"n":%d}' % n, message_id=f"m{n}", delivery_mode=2), queue.name
-                        )
-                        for n in range(start + 1, min(start + 500, count) + 1)
+        queue = self.address.place
+        connection = await aiormq.connect(self._url)
+        channel = await connection.channel()
+        await channel.queue_declare(queue, durable=True)
+        await channel.queue_purge(queue)
+        for start in range(0, count, 500):
+            await asyncio.gather(
+                *(
+                    channel.basic_publish(
+                        b'{"n":%d}' % n,
+                        routing_key=queue,
+                        properties=Basic.Properties(message_id=f"m{n}", delivery_mode=2),
                     )
+                    for n in range(start + 1, min(start + 500, count) + 1)
                 )
+            )
+        await connection.close()
 
     async def left(self) -> int:
-        import aio_pika
+        import aiormq
 
-        async with await aio_pika.connect(self._url) as connection:
-            channel = await connection.channel()
-            queue = await channel.declare_queue(self.address.place, durable=True, passive=True)
-            return int(queue.declaration_result.message_count or 0)
+        connection = await aiormq.connect(self._url)
+        channel = await connection.channel()
+        found = await channel.queue_declare(self.address.place, durable=True, passive=True)
+        await connection.close()
+        return int(found.message_count or 0)
 
 
 def connections(path: Path, *, database: str, rabbitmq: str | None) -> Path:
