@@ -9,6 +9,7 @@ import typer
 
 from tenantry.cli.desk_runs import for_tenant
 from tenantry.cli.options import OnDatabase, group
+from tenantry.kernel.errors import UsageError
 
 if TYPE_CHECKING:
     from tenantry.cli.desk import Desk
@@ -50,6 +51,19 @@ def with_replays(options: OfTenant, look: "Callable[[ReplayService, TenantId], C
         return await look(service(desk, options.connections_file), tenant)
 
     return for_tenant(options, options.tenant, at)
+
+
+def read_at_most(option: str, path: Path, most: int) -> bytes:
+    """The file's content. Raises :class:`~tenantry.kernel.errors.UsageError`; what is no file of that size,
+    a device say, is not read to its end."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(most + 1)
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror or error}") from None
+    if len(found) > most:
+        raise UsageError(f"{option} {path}: longer than {most:,} bytes")
+    return found
 
 
 def service(desk: "Desk", connections_file: Path | None) -> "ReplayService":

@@ -8,7 +8,7 @@ import typer
 
 from tenantry.cli.options import command, group
 from tenantry.cli.output import Output, amount, moment
-from tenantry.cli.replay_app import OfTenant, app, with_replays
+from tenantry.cli.replay_app import OfTenant, app, read_at_most, with_replays
 from tenantry.kernel.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
@@ -169,10 +169,9 @@ def _payload(options: SendBackOptions) -> bytes | None:
         return None
     if len(options.messages or ()) != 1:
         raise UsageError("--payload is for one message")
-    try:
-        return options.payload.read_bytes()
-    except OSError as error:
-        raise UsageError(f"--payload {options.payload}: {error.strerror or error}") from None
+    from tenantry.queue.admission import DEFAULT_LIMITS
+
+    return read_at_most("--payload", options.payload, DEFAULT_LIMITS.payload)
 
 
 def _job(text: str) -> Any:
@@ -193,6 +192,8 @@ async def _page(
 
     replay = None if options.replay is None else ReplayId(options.replay)
     after = None if options.after is None else _job(options.after)
+    if replay is not None:
+        await replays.replay(tenant, replay)  # a slip of the pen is not "none is parked"
     return await replays.parked(tenant, replay, limit=options.limit, after=after)
 
 
@@ -200,6 +201,7 @@ async def _all(replays: "ReplayService", tenant: "TenantId", replay: str) -> "An
     from tenantry.replay.model import ReplayId
 
     last = None
+    await replays.replay(tenant, ReplayId(replay))
     while True:
         page = await replays.parked(tenant, ReplayId(replay), limit=1_000, after=last)
         for each in page:

@@ -3,13 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from tenantry.cli.options import command
 from tenantry.cli.output import Output
-from tenantry.cli.replay_app import OfTenant, app, with_replays
+from tenantry.cli.replay_app import OfTenant, app, read_at_most, with_replays
 from tenantry.kernel.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tenantry.replay.desk import Planned, ReplayService
     from tenantry.replay.model import ReplaySpec
     from tenantry.replay.plan import Group, Report, Share
+
+
+_LONGEST_SPEC: Final = 1_048_576
+"""Bytes of the file: much more than is kept of a spec, since people write comments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +129,8 @@ def _document(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {"source": {"kind": "dead_letters"}}
     try:
-        text = decoded(path.read_bytes(), wanted="a replay")
+        text = decoded(read_at_most("--spec", path, _LONGEST_SPEC), wanted="a replay")
         read = parse_json(text) if path.suffix == ".json" else parse_toml(text)
-    except OSError as error:
-        raise UsageError(f"--spec {path}: {error.strerror or error}") from None
     except InvalidValue as error:
         raise UsageError(f"--spec {path}: {error}") from None
     if not isinstance(read, dict):
@@ -206,7 +208,7 @@ def _condition(text: str) -> dict[str, str]:
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -12,6 +12,8 @@ from tenantry.config.validation import Described, at, refused
 from tenantry.kernel.errors import InvalidValue
 
 BOM = "\ufeff"
+_HALF_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF = re.compile("[\ud800-\udfff]")
 _THIS = Described("this text")
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -75,9 +77,10 @@ def parse_toml(text: str) -> object:
 
 
 def parse_json(text: str) -> object:
-    """A JSON document (RFC 8259) with each key once. Raises :class:`InvalidValue` with line and column."""
+    """A JSON document (RFC 8259) with each key once, whose text can be stored: without halves of surrogate
+    pairs. Raises :class:`InvalidValue`, with line and column where there are such."""
     try:
-        return json.loads(text, object_pairs_hook=_each_key_once, parse_constant=_no_constant)
+        found = json.loads(text, object_pairs_hook=_each_key_once, parse_constant=_no_constant)
     except RecursionError:
         raise _too_deep("JSON") from None
     except json.JSONDecodeError as error:
@@ -85,6 +88,23 @@ def parse_json(text: str) -> object:
         raise unreadable(place, "JSON", _sentence(error.msg)) from None
     except ValueError as error:  # numbers of more digits than Python reads
         raise unreadable("document", "JSON", _sentence(str(error))) from None
+    if _HALF_ESCAPED.search(text) and _holds_half(found):
+        raise unreadable("document", "JSON of whole characters", "An escape is half of a surrogate pair.")
+    return found
+
+
+def _holds_half(document: object) -> bool:
+    """Whether any key or text in it has half of a surrogate pair, which is no character. O(document)."""
+    left = [document]
+    while left:
+        match left.pop():
+            case str(text) if _HALF.search(text):
+                return True
+            case dict(table):
+                left += [*table, *table.values()]
+            case list(entries):
+                left += entries
+    return False
 
 
 def _each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:

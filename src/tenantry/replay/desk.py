@@ -13,11 +13,19 @@ from uuid import UUID
 
 import msgspec
 
-from tenantry.kernel.errors import SourceUnavailable, TenantryError, UnknownTenant, UsageError
+from tenantry.kernel.errors import (
+    InvalidValue,
+    SourceUnavailable,
+    TenantryError,
+    UnknownTenant,
+    UsageError,
+)
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId
+from tenantry.queue.admission import DEFAULT_LIMITS
 from tenantry.queue.model import JobId
 from tenantry.queue.surroundings import Surroundings
+from tenantry.replay.edits import checked_headers
 from tenantry.replay.events import ReplayOrdered
 from tenantry.replay.lifecycle import ENDED, ReplayEvent, ordered
 from tenantry.replay.model import (
@@ -161,13 +169,13 @@ class ReplayService:
     async def start(self, tenant: TenantId, replay: ReplayId) -> ReplayView:
         """A plan begins to run, or waits for a place where the tenant has its most replays running. Starting
         what runs already answers with it: a start may be repeated. Raises :class:`UnknownReplay`,
-        :class:`NotNow` for a replay that has ended, and :class:`PlanTooOld`."""
+        :class:`NotNow` for a replay that has ended or is being cancelled, and :class:`PlanTooOld`."""
         found = await self._desk.start(tenant, replay, self._quotas(tenant))
         if found is None:
             now = await self.replay(tenant, replay)
             if now.state is ReplayState.PLANNED:
                 raise PlanTooOld(replay)
-            if now.state in ENDED:
+            if now.state in ENDED or now.state is ReplayState.CANCELLING:
                 raise NotNow("start", now.state, [ReplayState.PLANNED])
             return now
         self._tell(found, "start")
@@ -275,8 +283,14 @@ class ReplayService:
         payload: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> bool:
-        """As :meth:`~tenantry.replay.ports.ReplayDesk.send_back`."""
-        return await self._desk.send_back(tenant, job, payload, headers)
+        """As :meth:`~tenantry.replay.ports.ReplayDesk.send_back`. Raises
+        :class:`~tenantry.kernel.errors.InvalidValue` for a payload that no job may have, and for headers that
+        are none."""
+        if payload is not None and len(payload) > DEFAULT_LIMITS.payload:
+            told, most = f"{len(payload):,} bytes", f"at most {DEFAULT_LIMITS.payload:,} bytes"
+            raise InvalidValue("payload", told, most, "Send a reference to large bodies.")
+        given = None if headers is None else checked_headers(headers, path="headers")
+        return await self._desk.send_back(tenant, job, payload, given)
 
     async def drop(self, tenant: TenantId, job: JobId) -> bool:
         """As :meth:`~tenantry.replay.ports.ReplayDesk.drop`."""

@@ -27,7 +27,7 @@ from tenantry.replay.payload import NotJson, read, written
 
 HEADER: Final = "header:"
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]{1,255}", re.ASCII)
-_HEADER_TEXT: Final = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+_HEADER_TEXT: Final = re.compile("[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,25 @@ class _Draft:
 
 
 _Step = Callable[[_Draft], None]
+
+MOST_HEADERS: Final = 32 * 1024
+"""Bytes of all names and values that a person may give a message at once."""
+
+
+def checked_headers(headers: Mapping[str, str], *, path: str) -> dict[str, str]:
+    """Headers that a person gives a message, their names in small letters. Pure. Raises
+    :class:`~tenantry.kernel.errors.InvalidValue` for a name that is none, a value that is no text of one
+    line, and for too many of them."""
+    found = {name.lower(): value for name, value in headers.items()}
+    for name, value in found.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise InvalidValue(path, name[:80], "names of headers, such as x-region")
+        if not _fits_header(value):
+            raise InvalidValue(f"{path}.{name}", value[:80], "text of one line")
+    size = sum(len(name) + len(value.encode()) for name, value in found.items())
+    if size > MOST_HEADERS:
+        raise InvalidValue(path, f"{size:,} bytes", f"at most {MOST_HEADERS:,} bytes in all")
+    return found
 
 
 class Editor:

@@ -37,7 +37,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from tenantry.config import rules, syntax
-from tenantry.config.validation import MISSING, Problems, Table, at, refused
+from tenantry.config.validation import MISSING, Described, Problems, Table, at, refused
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Timestamp, as_timestamp
 from tenantry.kernel.tenant import TenantId, identifier
@@ -63,6 +63,9 @@ KINDS: Final = ("dead_letters", *connections.KINDS)
 MOST_EDITS: Final = 100
 MOST_CONDITIONS: Final = 100
 LONGEST_NOTE: Final = 500
+LONGEST_SPEC: Final = 64 * 1024
+"""Bytes of a spec as it is kept: whoever leads a replay reads its spec again with each renewal of its lease,
+beside those of other tenants."""
 
 SPEC_KEYS = tuple(field.name for field in fields(ReplaySpec) if field.name != "tenant")
 _SOURCE_KEYS = tuple(field.name for field in fields(SourceAddress))
@@ -75,6 +78,7 @@ _COUNT = rules.optional(rules.whole(1, 10**12))
 _ATTEMPTS = rules.optional(rules.whole(0, 1_000_000))
 _RUNNING = rules.optional(rules.number(1, 366 * 86_400, of=" of seconds"))
 _SHARE = rules.optional(rules.number(0, 1, above=True))
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,255}", re.ASCII)
 
 
@@ -114,8 +118,14 @@ def decode_spec(tenant: TenantId, obj: object) -> ReplaySpec:
 
 
 def check_spec(spec: ReplaySpec) -> None:
-    """Refuses a spec made by hand that :func:`decode_spec` would refuse. Raises as that does."""
-    decode_spec(spec.tenant, encode_spec(spec))
+    """Refuses a spec made by hand that :func:`decode_spec` would refuse, and one that is too long to be kept.
+    Raises as that does."""
+    plain = encode_spec(spec)
+    decode_spec(spec.tenant, plain)
+    size = len(json.dumps(plain, ensure_ascii=False).encode())
+    if size > LONGEST_SPEC:
+        told, most = Described(f"a spec of {size:,} bytes"), f"at most {LONGEST_SPEC:,}"
+        raise InvalidValue("document", told, most)
 
 
 def encode_spec(spec: ReplaySpec) -> dict[str, object]:
@@ -227,6 +237,9 @@ def _json_condition(path: str, obj: object, problems: Problems) -> tuple[str, st
 def _json_value(keys: Table, key: str) -> str | None:
     """JSON text: given as it is, or made of the value that stands in the document."""
     given, text = keys.raw(key), f"{key}_json"
+    if given is not MISSING and keys.raw(text) is not MISSING:
+        keys.problems.note(refused(at(keys.path, text), keys.raw(text), f"{key} or {text}, not both"))
+        return None
     if given is MISSING:
         return keys.need(key if keys.raw(text) is MISSING else text, _text, None)
     return keys.take(key, _as_json, None)
@@ -264,7 +277,7 @@ def _time(path: str, value: object) -> Timestamp | None:
         return None
     accepted = "a time with its zone, such as 2026-11-30T08:00:00Z, or seconds since 1970"
     try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else value
+        found = datetime.fromisoformat(_text(path, value)) if isinstance(value, str) else value
         if isinstance(found, datetime):
             return as_timestamp(found)
     except (ValueError, OverflowError):
@@ -275,9 +288,9 @@ def _time(path: str, value: object) -> Timestamp | None:
 
 
 def _text(path: str, value: object) -> str:
-    if not isinstance(value, str) or "\x00" in value:
-        raise refused(path, value, "text without NUL")
-    return value
+    if isinstance(value, str) and "\x00" not in value and not _SURROGATE.search(value):
+        return value
+    raise refused(path, value, "text without NUL and without halves of surrogate pairs")
 
 
 def _note(path: str, value: object) -> str:
@@ -294,7 +307,7 @@ def _place(path: str, value: object) -> str:
 
 def _texts(path: str, value: object) -> Mapping[str, str]:
     """A flat table of text: an adapter's own options, which it checks itself."""
-    found = {key: _text(at(path, key), each) for key, each in _table(path, value).items()}
+    found = {_text(path, key): _text(at(path, key), each) for key, each in _table(path, value).items()}
     return MappingProxyType(found)
 
 
@@ -308,9 +321,13 @@ def _headers(path: str, value: object) -> Mapping[str, str]:
 
 
 def _table(path: str, value: object) -> Mapping[str, object]:
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+    if (
+        isinstance(value, dict)
+        and all(isinstance(key, str) for key in value)
+        and len(value) <= MOST_CONDITIONS
+    ):
         return value
-    raise refused(path, value, "a table")
+    raise refused(path, value, f"a table of at most {MOST_CONDITIONS} keys")
 
 
 def _optional_target(path: str, value: object) -> Target | None:

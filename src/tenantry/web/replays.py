@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from tenantry.config.syntax import decoded, parse_json
-from tenantry.config.validation import RegistryErrors
+from tenantry.config.validation import Described, RegistryErrors
 from tenantry.kernel.errors import DependencyError, InvalidValue, SourceUnavailable, StoreUnavailable
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId
@@ -127,7 +127,11 @@ async def send_back(call: Call) -> Answer:
     parameters(call, ())
     payload, headers = _new_content(await bodies.read(call, call.services.limits.job))
     job = _job(call)
-    if not await _service(call).send_back(call.tenant, job, payload=payload, headers=headers):
+    try:
+        done = await _service(call).send_back(call.tenant, job, payload=payload, headers=headers)
+    except InvalidValue as error:
+        raise Refused(of_invalid(error)) from None
+    if not done:
         raise _not_parked()
     return Answer(200, wire_replays.ParkedDone(job, "sent back"))
 
@@ -242,10 +246,12 @@ def _new_content(body: bytes) -> tuple[bytes | None, Mapping[str, str] | None]:
         given = msgspec.json.decode(body, type=wire_replays.SendBack)
     except msgspec.MsgspecError as error:
         raise Refused(
-            of_invalid(InvalidValue("body", "this", f"a JSON object as documented ({error})"))
+            of_invalid(InvalidValue("body", Described("this"), f"a JSON object as documented ({error})"))
         ) from None
     if given.payload_base64 is not None and "payload" in read:
-        raise Refused(of_invalid(InvalidValue("payload", "two payloads", "payload or payload_base64")))
+        raise Refused(
+            of_invalid(InvalidValue("payload", Described("two payloads"), "payload or payload_base64"))
+        )
     if given.payload_base64 is not None:
         return _raw(given.payload_base64), given.headers
     return (bytes(read["payload"]) if "payload" in read else None), given.headers
@@ -255,7 +261,7 @@ def _raw(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise Refused(of_invalid(InvalidValue("payload_base64", "this text", "base64"))) from None
+        raise Refused(of_invalid(InvalidValue("payload_base64", Described("this text"), "base64"))) from None
 
 
 def _state(text: str) -> ReplayState:

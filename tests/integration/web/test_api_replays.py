@@ -215,7 +215,18 @@ async def test_parked_messages_are_seen_edited_sent_back_and_dropped(world: Worl
 
 @pytest.mark.parametrize(
     "body",
-    [b"{", b"[]", b'{"payload": 1, "payload_base64": ""}', b'{"payload_base64": "!"}', b'{"x": 1}'],
+    [
+        b"{",
+        b"[]",
+        b'{"payload": 1, "payload_base64": ""}',
+        b'{"payload_base64": "!"}',
+        b'{"x": 1}',
+        b'{"headers": {"a": "\\u0000"}}',
+        b'{"headers": {"a": "x\\r\\ny: z"}}',
+        b'{"headers": {"a b": "x"}}',
+        b'{"headers": {"": "x"}}',
+        b'{"headers": {"a": "' + b"x" * 40_000 + b'"}}',
+    ],  # fmt: skip
 )
 async def test_a_message_is_not_sent_back_as_nonsense(world: World, body: bytes) -> None:
     _, message = await parked(world)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from replay_world import ACME, HOOK, LOG, Place, Session, messages
@@ -10,7 +11,7 @@ from tenantry.config.model import TenantDocument
 from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
 from tenantry.config.validation import RegistryErrors
-from tenantry.kernel.errors import SourceUnavailable, UnknownTenant
+from tenantry.kernel.errors import InvalidValue, SourceUnavailable, UnknownTenant
 from tenantry.kernel.events import Event
 from tenantry.kernel.randomness import SeededRandomness
 from tenantry.kernel.tenant import TenantId, TierName
@@ -19,6 +20,7 @@ from tenantry.memory.queue_store import MemoryQueueStore
 from tenantry.memory.replay_books import ReplayBooks
 from tenantry.memory.replay_desk import MemoryReplayDesk
 from tenantry.memory.replay_store import MemoryReplayStore
+from tenantry.queue.model import JobId
 from tenantry.queue.surroundings import Surroundings
 from tenantry.replay.desk import NotNow, PlanSettings, PlanTooOld, ReplayService, UnknownReplay
 from tenantry.replay.events import ReplayOrdered
@@ -191,3 +193,17 @@ async def test_progress_is_what_the_coordinator_told_unless_the_state_has_change
     assert (paused.phase, paused.rate, paused.new_since_start) == (Phase.PAUSED, 0.0, 4)
     of_another_version = replace(current, progress='{"version": 9}')
     assert desk.service.progress_of(of_another_version).phase is Phase.DISCOVERING
+
+
+async def test_what_is_being_cancelled_is_not_started_again() -> None:
+    desk = Desk(Place(messages(1)))
+    replay = await desk.started()
+    assert (await desk.service.cancel(ACME, replay)).state is S.CANCELLING
+    with pytest.raises(NotNow, match="a replay that is cancelling cannot be given 'start'"):
+        await desk.service.start(ACME, replay)
+
+
+async def test_a_payload_that_no_job_may_have_is_not_sent_back() -> None:
+    desk = Desk(Place(messages(1)))
+    with pytest.raises(InvalidValue, match="at most 1,048,576 bytes"):
+        await desk.service.send_back(ACME, JobId(str(UUID(int=1))), payload=b"x" * 1_048_577)

@@ -84,6 +84,14 @@ def test_only_the_source_must_be_named() -> None:
         ({"filters": {"json": [{"path": "$.a"}]}}, r"filters\.json\[0\]\.equals: a missing value"),
         ({"filters": {"json": [{"path": "$.a", "equal": 1}]}}, r"unknown key 'equal'.*'equals'"),
         ({"filters": {"headers": {"a b": "x"}}}, r"filters\.headers\[\"a b\"\].*a header's name"),
+        ({"filters": {"json": [{"path": "$.a", "equals": 1, "equals_json": "2"}]}}, r"equals_json.*not both"),
+        ({"edits": [{"kind": "set", "at": "$.a", "value": 1, "value_json": "2"}]}, r"value_json.*not both"),
+        ({"filters": {"headers": {f"h{n}": "x" for n in range(101)}}}, r"filters\.headers.*at most 100 keys"),
+        ({"filters": {"headers": {"a": "\ud800"}}}, r"filters\.headers\.a.*surrogate"),
+        ({"source": {"kind": "jsonl", "options": {"\ud800": "x"}}}, r"source\.options.*surrogate"),
+        ({"note": "\ud800"}, r"note.*surrogate"),
+        ({"budget": {"until": "2026-12-01T00:00:00Z\x00"}}, r"budget\.until.*without NUL"),
+        ({"edits": [{"kind": "rename", "at": "$.a", "value": "\ud800"}]}, r"edits\[0\]\.value.*surrogate"),
         ({"edits": [{"kind": "sett", "at": "$.a"}]}, r"edits\[0\]\.kind: 'sett'.*Did you mean 'set'"),
         ({"edits": [{"kind": "set", "at": "$.a"}]}, r"edits\[0\]\.value: a missing value"),
         ({"edits": [{"kind": "move", "at": "$.a", "value": "b"}]}, r"edits\[0\]\.value: 'b'.*header:NAME"),
@@ -123,3 +131,24 @@ def test_a_spec_made_by_hand_is_held_to_the_same_rules() -> None:
     check_spec(ReplaySpec(tenant=ACME, source=SourceAddress("dead_letters")))
     with pytest.raises(RegistryErrors, match="park_after"):
         check_spec(ReplaySpec(tenant=ACME, source=SourceAddress("dead_letters"), park_after=0))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"note": "\\ud800"}', '{"\\uDFFF": 1}', '{"source": {"options": {"a": "\\ud83d x"}}}']
+)
+def test_half_a_surrogate_pair_in_json_is_refused_before_it_can_be_told_or_kept(text: str) -> None:
+    with pytest.raises(InvalidValue, match="surrogate") as refused:
+        spec_from_json(ACME, text)
+    str(refused.value).encode()
+
+
+def test_an_escaped_pair_is_one_character() -> None:
+    spec = spec_from_json(ACME, '{"source": {"kind": "dead_letters"}, "note": "\\ud83d\\ude00 \\\\ud800"}')
+    assert spec.note == "\U0001f600 \\ud800"
+
+
+def test_a_spec_too_long_to_be_read_with_each_renewal_is_refused() -> None:
+    edit = Edit(EditKind.SET, "$.a", '"' + "x" * 70_000 + '"')
+    spec = ReplaySpec(tenant=ACME, source=SourceAddress("dead_letters"), edits=(edit,))
+    with pytest.raises(InvalidValue, match=r"at most 65,536"):
+        check_spec(spec)
