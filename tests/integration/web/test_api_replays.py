@@ -226,7 +226,7 @@ async def test_parked_messages_are_seen_edited_sent_back_and_dropped(world: Worl
         b'{"headers": {"a b": "x"}}',
         b'{"headers": {"": "x"}}',
         b'{"headers": {"a": "' + b"x" * 40_000 + b'"}}',
-    ],  # fmt: skip
+    ],
 )
 async def test_a_message_is_not_sent_back_as_nonsense(world: World, body: bytes) -> None:
     _, message = await parked(world)
