@@ -1,4 +1,4 @@
-"""``tenantry replay`` in clumsy hands: each slip ends with a line that says what is wrong, and its exit code."""
+"""``tenantry replay`` in clumsy hands: a slip ends with a line that says what is wrong, and its exit code."""
 
 import json
 from pathlib import Path
