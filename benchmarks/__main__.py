@@ -19,7 +19,15 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--name", choices=NAMES, help="one benchmark; all of them when left out")
     parser.add_argument("--quick", action="store_true", help="45 seconds at most: fewer cells, shorter runs")
     parser.add_argument(
-        "--only", default="", metavar="TEXT", help="only cells whose name holds TEXT; writes nothing"
+        "--only",
+        default="",
+        metavar="TEXT",
+        help="only cells whose name holds TEXT; writes nothing by itself",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="with --only: write these claims among those of earlier runs of today, in place of their own",
     )
     parser.add_argument("--runs", type=int, default=0, help="interleaved runs a cell (5; 3 when quick)")
     return parser.parse_args(arguments)
@@ -38,8 +46,9 @@ async def one(name: str, chosen: argparse.Namespace) -> bool:
         await import_module(f"benchmarks.{name}").run(context)
         took = context.elapsed
     report.show(name, context.claims)
-    if not chosen.only:
-        path = report.write(name, context.claims, machine.described(quick=chosen.quick, took=took))
+    if chosen.keep or not chosen.only:
+        described = machine.described(quick=chosen.quick, took=took)
+        path = (report.keep if chosen.only else report.write)(name, context.claims, described)
         print(f"wrote {path.relative_to(path.parent.parent.parent)} after {took:.0f} s")
     missed = [claim.claim for claim in context.claims if claim.met is False]
     for what, names in (("goals not met", missed), ("cells that FAILED", context.failed)):
