@@ -6,12 +6,11 @@ from dataclasses import dataclass
 _INTEGERS = {"smallint", "integer", "bigint", "numeric", "oid", "real", "double precision", "money"}
 _TEXTS = {"text", "citext", "name", "character varying", "character", '"char"'}
 _LENGTH = re.compile(r"^(character varying|character|bit|bit varying)\((\d+)\)")
-_DAY = "2001-02-03"
 _PLAIN = {
     "boolean": "true",
-    "date": _DAY,
-    "timestamp without time zone": f"{_DAY} 04:05:06",
-    "timestamp with time zone": f"{_DAY} 04:05:06+00",
+    "date": "today",
+    "timestamp without time zone": "now",  # as the server reads it: when the transaction began
+    "timestamp with time zone": "now",
     "time without time zone": "04:05:06",
     "time with time zone": "04:05:06+00",
     "interval": "1 hour",
