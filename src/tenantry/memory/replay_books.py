@@ -64,6 +64,7 @@ class ReplayBooks:
             fed = run.fed.get(end.job) if end.replay == run.id else None
             if fed is not None:
                 self._hear(run, fed, end)
+        run.forget_rare_classes()
 
     def _hear(self, run: Run, fed: Fed, end: ReplayEnd) -> None:
         tally = run.tally
@@ -87,7 +88,8 @@ class ReplayBooks:
         tally.dead += kind is EndKind.DEAD
         tally.parked += kind in {EndKind.PARKED, EndKind.CANCELLED} and not fed.parked
         tally.dropped += kind is EndKind.CANCELLED
-        run.delivered[fed.origin] += kind is EndKind.DELIVERED
+        if kind is EndKind.DELIVERED:
+            run.delivered[fed.origin] += 1
         failed = Known.UNKNOWN if fed.unknown else Known.FAILED
         if fed.seen.replay == run.id:
             fed.seen.mark(Known.DELIVERED if kind is EndKind.DELIVERED else failed)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from heapq import nlargest
 
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.kernel.tenant import TenantId
@@ -20,6 +21,7 @@ from tenantry.replay.model import (
     ReplayState,
     ReplayView,
 )
+from tenantry.replay.poison import CLASSES_KEPT
 
 
 @dataclass(slots=True)
@@ -118,6 +120,18 @@ class Run:
     @property
     def tenant(self) -> TenantId:
         return self.spec.tenant
+
+    def forget_rare_classes(self) -> None:
+        """See :data:`~tenantry.replay.poison.CLASSES_KEPT`."""
+        if len(self.alike) + len(self.delivered) <= 4 * CLASSES_KEPT:
+            return
+        most = nlargest(CLASSES_KEPT, self.alike, self.alike.__getitem__)
+        origins = {origin for origin, _ in most} | set(
+            nlargest(CLASSES_KEPT, self.delivered, self.delivered.__getitem__)
+        )
+        self.alike = Counter({each: self.alike[each] for each in most})
+        self.examples = {each: self.examples[each] for each in most}
+        self.delivered = Counter({each: self.delivered[each] for each in origins & self.delivered.keys()})
 
     def failures(self) -> list[ClassFailure]:
         found = [

@@ -118,4 +118,5 @@ def _advice(error: BaseException) -> str | None:
 
 def _said(error: BaseException) -> str:
     code = f"[{error.sqlstate}] " if isinstance(error, asyncpg.PostgresError) and error.sqlstate else ""
-    return code + (" ".join(str(error).split()) or type(error).__name__)
+    words = str(error).partition("\nDETAIL:")[0]  # which shows the row that a rule refuses, a payload too
+    return code + (" ".join(words.split()) or type(error).__name__)

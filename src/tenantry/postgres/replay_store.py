@@ -192,7 +192,7 @@ class PostgresReplayStore:
                     ),
                 )
             except asyncpg.CheckViolationError as error:
-                raise InvariantBroken(str(error)) from error
+                raise InvariantBroken(error.args[0]) from error  # less its detail, which shows the row
             views = await self._views([lease.replay]) if moved is not None else []
         return views[0] if views else None
 

@@ -20,10 +20,8 @@ KEY_BYTES: Final = 16
 """Of a key: two messages of one tenant share one by accident once in about 2^64 of them."""
 
 LIFETIME: Final[Seconds] = 14 * 86_400.0
-"""How long a key lives where the tenant has no setting of its own: as long as brokers commonly keep."""
-
-LONGEST_LIFETIME: Final[Seconds] = 90 * 86_400.0
-"""The most that a tenant may set."""
+"""How long a key lives where no tier says: as long as brokers commonly keep. The most that a tier may say is
+:data:`tenantry.config.tiers.LONGEST_DEDUP`, which the registry holds it to."""
 
 GENERATION: Final[Seconds] = 86_400.0
 """Keys first seen on one UTC day expire as one generation, which is dropped whole."""

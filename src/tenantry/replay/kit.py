@@ -3,6 +3,7 @@
 import traceback
 from dataclasses import dataclass
 
+from tenantry.kernel.errors import TenantryError
 from tenantry.kernel.instant import Seconds
 from tenantry.queue.surroundings import Surroundings
 from tenantry.replay.ports import ReplayStore, Sources, Standing
@@ -47,6 +48,8 @@ class Lost(Exception):
 
 
 def placed(error: Exception) -> str:
-    """A fault's message and place, for whoever has to find it."""
+    """A fault's kind and place, for whoever has to find it; its words only where they are ours: a client's or
+    a parser's may hold a piece of a message, or of a URL with its password."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({frame.filename.rpartition('/')[2]}:{frame.lineno})"
+    words = f": {error}" if isinstance(error, TenantryError) else ""
+    return f"{type(error).__name__}{words} ({frame.filename.rpartition('/')[2]}:{frame.lineno})"

@@ -6,7 +6,8 @@ Theory
 
     *A class* is what failed alike before: the fingerprint of a message's recorded failure, or, where its
     source does not say, its target. After ``class_after`` attempts of a class that failed alike, with nearly
-    no delivery, its further messages are parked unsent (rule ``class``), and the rest goes on.
+    no delivery, its further messages are parked unsent (rule ``class``), and the rest goes on. A target that
+    words each failure anew makes a class of each, so stores keep the frequent ones and forget the rare.
 
     *Nearly all poison.* Of the messages that lately ended by delivery or by parking, the share of the parked
     is judged by Wilson's interval: when its lower bound, one-sided at 95 %, is 0.9 or more after 30 messages
@@ -36,6 +37,9 @@ LEAST_ENDED: Final = 30
 REMEMBERED: Final = 1_000.0
 NEARLY_NONE: Final = 0.05
 """Of a class's ends: so small a part of deliveries does not clear it."""
+CLASSES_KEPT: Final = 250
+"""Of a replay, in each count: those with most failures, and as many origins with most deliveries. A store may
+hold four times as many rows before it forgets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,6 +279,13 @@ class TestWhatToDoWhenItDoesNotOpen:
 
 
 class TestTheEdge:
+    async def test_a_refused_row_is_not_shown(self, database: Database) -> None:
+        async with database.engine.acquire() as connection:
+            await connection.execute("CREATE TEMP TABLE held (body text CHECK (body <> 'a payload'))")
+            with pytest.raises(InvariantBroken, match=r"\[23514\] .*violates check") as raised, translated():
+                await connection.execute("INSERT INTO held VALUES ('a payload')")
+        assert "a payload" not in str(raised.value)
+
     async def test_a_statement_of_ours_that_is_wrong_is_our_bug(self, database: Database) -> None:
         with pytest.raises(InvariantBroken, match=r"counting: .*\[42601\] syntax error"):
             await translated("counting")(database.engine.execute)("SELEKT 1")

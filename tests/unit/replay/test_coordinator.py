@@ -383,7 +383,7 @@ async def test_one_silent_one_broken_and_one_faulty_source_hold_up_nobody_else(w
     world.start(faulty, name="faulty")
 
     def fault() -> None:
-        raise ValueError("a bug of the adapter's")
+        raise ValueError("a bug of the adapter's, at amqp://user:secret@host")
 
     faulty.after_fetch = fault
     good = [world.start(Place(messages(300)), name=f"good{n}", tenant=GLOBEX) for n in range(5)]
@@ -392,7 +392,7 @@ async def test_one_silent_one_broken_and_one_faulty_source_hold_up_nobody_else(w
         assert (await world.ended(replay)).counts == Counts(delivered=300)
     (told, *_) = world.events(events.ReplayFaulted)
     assert isinstance(told, events.ReplayFaulted)
-    assert told.fault.startswith("ValueError: a bug of the adapter's (")
+    assert told.fault.startswith("ValueError (test_coordinator.py:"), "a client's words may hold a secret"
 
 
 async def test_a_store_that_does_not_answer_is_waited_for(world: World) -> None:
@@ -618,6 +618,9 @@ async def test_a_store_that_refuses_what_is_marked_as_broken_is_a_fault_that_is_
     world.store.before_commit = broken
     world.launch()
     await world.until(lambda: bool(world.events(events.ReplayFaulted)))
+    (told, *_) = world.events(events.ReplayFaulted)
+    assert isinstance(told, events.ReplayFaulted)
+    assert told.fault.startswith("InvariantBroken: a row (")
     world.store.before_commit = lambda: None
     assert (await world.ended(replay)).counts == Counts(delivered=5)
 

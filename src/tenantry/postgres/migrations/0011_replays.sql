@@ -419,6 +419,22 @@ BEGIN
 END
 $$;
 
+-- A target that words each failure anew makes a class of each: beyond four times as many rows the rare ones are forgotten, but
+-- for the deliveries of an origin that is kept. As replay/poison.py CLASSES_KEPT.
+CREATE FUNCTION tenantry.forget_rare_classes(p_replay text, p_kept integer DEFAULT 250) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT count(*) <= 4 * p_kept FROM tenantry.replay_classes WHERE replay_id = p_replay) THEN RETURN; END IF;
+    WITH ranked AS MATERIALIZED (
+        SELECT origin, fingerprint, row_number() OVER (
+                   PARTITION BY fingerprint = '' ORDER BY failures DESC, delivered DESC, origin, fingerprint) AS place
+          FROM tenantry.replay_classes WHERE replay_id = p_replay
+    )
+    DELETE FROM tenantry.replay_classes c USING ranked r
+     WHERE c.replay_id = p_replay AND c.origin = r.origin AND c.fingerprint = r.fingerprint AND r.place > p_kept
+       AND (r.fingerprint <> '' OR r.origin NOT IN (SELECT origin FROM ranked WHERE fingerprint <> '' AND place <= p_kept));
+END
+$$;
+
 -- Take up what was told of a replay's jobs, at most p_limit batches; whether there may be more. The caller has the row of
 -- the replay locked. p_faults: the error classes that speak about the message.
 CREATE FUNCTION tenantry.fold_ends(p_replay text, p_tenant text, p_limit integer, p_faults text[]) RETURNS boolean
@@ -485,6 +501,7 @@ BEGIN
       INTO batches, keys, seen, states, times
       FROM jobs WHERE ended IS NOT NULL;
     PERFORM tenantry.mark_keys(p_tenant, p_replay, false, keys, seen, states, times);
+    PERFORM tenantry.forget_rare_classes(p_replay) WHERE batches > 0;
     RETURN batches = p_limit;
 END
 $$;
@@ -782,11 +799,11 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION tenantry.replay_tenant, tenantry.known_keys, tenantry.mark_keys, tenantry.park_fed, tenantry.feed_window,
-    tenantry.keep_seen, tenantry.fold_ends, tenantry.fold_replay, tenantry.replay_counts, tenantry.place_replays, tenantry.admit_replay,
+    tenantry.keep_seen, tenantry.forget_rare_classes, tenantry.fold_ends, tenantry.fold_replay, tenantry.replay_counts, tenantry.place_replays, tenantry.admit_replay,
     tenantry.start_replay, tenantry.order_replay, tenantry.move_replay, tenantry.return_replay, tenantry.send_back,
     tenantry.drop_parked, tenantry.tidy_replays FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenantry.replay_tenant, tenantry.known_keys, tenantry.mark_keys, tenantry.park_fed, tenantry.feed_window,
-    tenantry.keep_seen, tenantry.fold_ends, tenantry.fold_replay, tenantry.replay_counts, tenantry.place_replays, tenantry.admit_replay,
+    tenantry.keep_seen, tenantry.forget_rare_classes, tenantry.fold_ends, tenantry.fold_replay, tenantry.replay_counts, tenantry.place_replays, tenantry.admit_replay,
     tenantry.start_replay, tenantry.order_replay, tenantry.move_replay, tenantry.return_replay, tenantry.send_back,
     tenantry.drop_parked, tenantry.tidy_replays TO tenantry_engine;
 GRANT EXECUTE ON FUNCTION tenantry.known_keys TO tenantry_tenant;

@@ -2,6 +2,7 @@
 
 from tenantry.queue.model import Ending, JobState
 from tenantry.replay.model import ClassFailure, Fate, Known, ReplayId, ReplayState
+from tenantry.replay.poison import CLASSES_KEPT
 from tenantry.testing.conformance.replay_world import (
     DAY,
     ReplayWorld,
@@ -114,6 +115,24 @@ class EndConformance:
         assert isinstance(found[0], ClassFailure)
         counts = await replays.counts(lease)
         assert (counts.failures, counts.message_faults) == (5, 4)
+
+    async def test_of_failures_that_are_each_worded_anew_the_rare_ones_are_forgotten(
+        self, replays: ReplayWorld
+    ) -> None:
+        lease, rows = await replays.running(), 4 * CLASSES_KEPT
+        await replays.offer(lease, *several(30, "r", origin="real"))
+        await replays.run(Ending.DELIVERED, 2)
+        await replays.run(Ending.PARKED, print_="p")
+        await replays.fold(lease)
+        for part in range(2):
+            single = [staged(f"{part}.{n}", origin=f"o{part}.{n:03}") for n in range(rows // 2)]
+            await replays.offer(lease, *single)
+            await replays.run(Ending.DEAD, print_="p")
+            await replays.fold(lease)
+        found = await replays.store.failures(lease.replay, limit=1_000)
+        assert len(found) == CLASSES_KEPT
+        assert (found[0].origin, found[0].failures, found[0].delivered) == ("real", 28, 2)
+        assert (await replays.counts(lease)).message_faults == 28 + rows
 
     async def test_ended_replays_and_old_plans_are_forgotten_in_time(self, replays: ReplayWorld) -> None:
         lease, old = await replays.running(), await replays.planned()
