@@ -18,6 +18,10 @@ _LIST_END = re.compile(
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _DYNAMIC = re.compile(r"\bexecute\b(?!\s+(?:function|procedure)\b)", re.IGNORECASE)
 
+_COALESCE = re.compile(r"\bcoalesce\s*\(", re.IGNORECASE)
+_PARTS = re.compile(r"'(?:[^']|'')*'|[(),]|[^'(),]+|'")
+_LITERAL = re.compile(r"(?:'(?:[^']|'')+'|-?\d+)(?:\s*::\s*[\w\s.\"]+)?")
+
 
 @lru_cache(maxsize=4096)
 def tables_named(source: str) -> frozenset[tuple[str, str]]:
@@ -38,6 +42,32 @@ def tables_named(source: str) -> frozenset[tuple[str, str]]:
 def builds_statements(source: str) -> bool:
     """Whether it runs text as SQL, so that its tables cannot be told."""
     return _DYNAMIC.search(_COMMENT.sub(" ", source)) is not None
+
+
+def falls_back(source: str) -> bool:
+    """Whether it puts something written down in place of a setting that is not there: COALESCE around
+    ``current_setting``, ending in a literal that is neither NULL nor ''."""
+    text = _COMMENT.sub(" ", source)
+    return any(_puts_a_literal(_arguments(text[found.end() :])) for found in _COALESCE.finditer(text))
+
+
+def _puts_a_literal(arguments: list[str]) -> bool:
+    first, last = arguments[0], arguments[-1].strip()
+    return len(arguments) > 1 and "current_setting" in first.lower() and _LITERAL.fullmatch(last) is not None
+
+
+def _arguments(text: str) -> list[str]:
+    """Those of a call, from behind its parenthesis on."""
+    found, depth = [""], 0
+    for part in _PARTS.findall(text):
+        if part == ")" and not depth:
+            break
+        depth += {"(": 1, ")": -1}.get(part, 0)
+        if part == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += part
+    return found
 
 
 def _plain(name: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import product
 
+from tenantry.rls.dependence import depends
 from tenantry.rls.expression import (
     OWN,
     BoolTest,
@@ -23,12 +24,13 @@ from tenantry.rls.expression import (
     Logic,
     NullTest,
     Operation,
-    Session,
+    Other,
+    Query,
     Subselect,
     walk,
 )
 from tenantry.rls.facts import Policy
-from tenantry.rls.meaning import Reading, is_false, is_true, reading, readings, uncast
+from tenantry.rls.meaning import Reading, is_false, is_true, reading, uncast
 from tenantry.rls.scene import Scene
 
 _MOST = 64
@@ -36,6 +38,13 @@ _MOST = 64
 
 _PATTERNS = frozenset({"~~", "~~*", "!~~", "!~~*", "~", "~*", "!~", "!~*", "^@", "%"})
 """Operators that match text by a pattern or by likeness."""
+
+PATTERN_FUNCTIONS = frozenset({"starts_with", "regexp_like", "like", "notlike", "textlike", "texticlike",
+                               "textregexeq", "texticregexeq"})  # fmt: skip
+"""The server's functions that do the same."""
+
+_HOLDS_IT = {"@>": (0, 1), "<@": (1, 0), "?": (0, 1)}
+"""Operators of containment: the places of what contains and of what is contained."""
 
 
 class Hold(Enum):
@@ -45,7 +54,7 @@ class Hold(Enum):
     SESSION = auto()  # = something of the session that is no setting: a helper, current_user, an array
     LOOKUP = auto()  # by a subselect that is tied to the row's tenant
     OPAQUE = auto()  # a function is given the tenant column
-    LITERAL = auto()  # = a constant: the same tenant for everybody
+    LITERAL = auto()  # = a constant, or a helper that answers one: the same tenant for everybody
     NULL_SAFE = auto()  # IS NOT DISTINCT FROM
     NORMALISED = auto()  # by a pattern, or by something made of the column
     INVERTED = auto()  # <> : everybody but the tenant
@@ -86,6 +95,8 @@ def _alternatives(expression: Expression, *, negated: bool) -> Iterator[tuple[Ex
             below = [tuple(_alternatives(each, negated=negated)) for each in args]
             yield from _joined(below)
         case BoolTest(args=(inner,), test=0) if not negated:
+            yield from _alternatives(inner, negated=False)
+        case Coalesce(args=(inner, *rest)) if not negated and rest and all(map(is_false, rest)):
             yield from _alternatives(inner, negated=False)
         case Case(args=args) if not negated:
             yield from _arms(args)
@@ -143,15 +154,29 @@ class Judge:
         match part:
             case Operation() if self._mentions(part):
                 return self._compared(part)
-            case Logic(kind="not", args=(Distinct() as inner,)) if self._mentions(inner):
-                return Hold.NULL_SAFE if self._of_session(inner) else None
+            case Logic(kind="not", args=(Operation() | Distinct() as inner,)) if self._mentions(inner):
+                return self._negated(inner)
             case Distinct() if self._mentions(part):
                 return Hold.INVERTED
             case Subselect():
-                return Hold.LOOKUP if self._ties(part) else None
+                return Hold.LOOKUP if self._ties(part) and self._of_session(part) else None
             case Call(args=args) if any(self._is_column(uncast(each)) for each in args):
-                return Hold.OPAQUE
+                return self._called(part, part.function)
         return self._unheld(part)
+
+    def _called(self, part: Expression, oid: int) -> Hold | None:
+        """A function that is given the tenant column: one's own decides by itself, unless it asks nothing."""
+        own, name = self._scene.facts.functions.get(oid), self._builtin(oid)
+        if own is not None:
+            return Hold.OPAQUE if own.extension or self._of_session(part) else None
+        if name in PATTERN_FUNCTIONS:
+            return Hold.NORMALISED
+        asks_rights = name.startswith(("has_", "pg_has_role"))  # of the current user, if of nobody else
+        return Hold.OPAQUE if asks_rights or self._of_session(part) else None
+
+    def _builtin(self, oid: int) -> str:
+        known = self._scene.facts.builtin.get(oid)
+        return known.name if known else ""
 
     def _compared(self, part: Operation) -> Hold | None:
         name = self._operator(part)
@@ -159,13 +184,47 @@ class Judge:
             return Hold.NORMALISED
         if name == "<>":
             return Hold.INVERTED
+        if name in _HOLDS_IT:
+            return self._contained(part, *_HOLDS_IT[name])
         if name != "=":
             return None
-        if part.quantified == "any":
-            return Hold.SESSION if self._is_column(uncast(part.args[0])) else None
+        return self._equality(part)
+
+    def _negated(self, inner: Operation | Distinct) -> Hold | None:
+        """``NOT (column <> value)`` is ``=`` but for its spelling."""
+        if isinstance(inner, Distinct):
+            return Hold.NULL_SAFE if self._of_session(inner) else None
+        name = self._operator(inner)
+        if name == "<>" and not inner.quantified:
+            return self._equality(inner)
+        return Hold.INVERTED if name == "=" else None
+
+    def _contained(self, part: Operation, whole: int, piece: int) -> Hold | None:
+        """``array of the session @> ARRAY[column]`` and its like: one of the session's tenants."""
+        if part.quantified or len(part.args) != 2:
+            return None
+        inner, outer = uncast(part.args[piece]), part.args[whole]
+        if isinstance(inner, Other) and len(inner.args) == 1:
+            inner = uncast(inner.args[0])
+        held = self._is_column(inner) and not self._mentions_row(outer) and self._of_session(outer)
+        return Hold.SESSION if held else None
+
+    def _equality(self, part: Operation) -> Hold | None:
+        if part.quantified:
+            return self._any_of(*part.args[:2]) if part.quantified == "any" else None
         for side, other in (part.args[:2], part.args[1::-1]):
             if self._mentions(side):
                 return self._equal(side, other)
+        return None
+
+    def _any_of(self, one: Expression, array: Expression) -> Hold | None:
+        """``column = ANY (list)``, or ``session = ANY (column)`` where the column is an array."""
+        for side, other in ((one, array), (array, one)):
+            if self._is_column(uncast(side)) and not self._mentions_row(other):
+                if self._of_session(other):
+                    return Hold.SESSION
+                asked = any(isinstance(each, Query) and each.relations for each in walk(other))
+                return None if asked else Hold.LITERAL
         return None
 
     def _equal(self, side: Expression, other: Expression) -> Hold | None:
@@ -175,15 +234,23 @@ class Judge:
             return Hold.NULL_OPEN if isinstance(uncast(side), Coalesce) else Hold.NORMALISED
         if reading(other) is not None:
             return Hold.SETTING
-        if isinstance(uncast(other), Constant):
-            return Hold.LITERAL
-        return Hold.SESSION if self._of_session(other) else None
+        if self._of_session(other):
+            return Hold.SESSION
+        return Hold.LITERAL if self._is_constant(uncast(other)) else None
+
+    def _is_constant(self, other: Expression) -> bool:
+        """Written down, or what a helper answers that asks nothing."""
+        if isinstance(other, Subselect) and other.kind == "scalar" and other.query.targets:
+            return not other.query.relations and self._is_constant(uncast(other.query.targets[0]))
+        return isinstance(other, Constant) or (isinstance(other, Call) and not other.args)
 
     def _unheld(self, part: Expression) -> Hold | None:
         match part:
             case NullTest(args=(inner,), is_null=True) if reading(inner) or self._is_column(uncast(inner)):
                 return Hold.NULL_OPEN
             case BoolTest(args=(inner,), test=3) if self._mentions(inner):
+                return Hold.NULL_OPEN
+            case Coalesce(args=(inner, *_)) if self._mentions(inner):
                 return Hold.NULL_OPEN
             case Operation(args=(one, other)) if not self._mentions_row(part):
                 return self._flag(one, other)
@@ -228,13 +295,7 @@ class Judge:
 
     def _of_session(self, expression: Expression) -> bool:
         """Whether it can differ from session to session."""
-        return any(
-            isinstance(each, (Session, Subselect)) or (isinstance(each, Call) and self._is_helper(each))
-            for each in walk(expression)
-        ) or any(True for _ in readings(expression))
-
-    def _is_helper(self, call: Call) -> bool:
-        return call.function in self._scene.facts.functions
+        return depends(self._scene, expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,29 +333,40 @@ def _sides(scene: Scene, table: int) -> Iterator[Side]:
     for policy in policies:
         if not policy.permissive or not scene.for_application(policy):
             continue
-        if policy.command != "INSERT" and not _narrowed(scene, policies, policy, reads=True):
+        narrowed = policy.command != "INSERT" and _narrowed(scene, policies, policy, reads=True)
+        if policy.command != "INSERT" and not narrowed:
             yield Side(policy, True, held(scene, policy, reads=True))
         own_check = policy.check_tree is not None and policy.check_tree != policy.using_tree
-        if own_check and not _narrowed(scene, policies, policy, reads=False):
+        written = own_check or (narrowed and policy.command in {"ALL", "UPDATE"})
+        if written and not _narrowed(scene, policies, policy, reads=False):
             yield Side(policy, False, held(scene, policy, reads=False))
 
 
+_READING = frozenset({"SELECT", "UPDATE", "DELETE"})
+_WRITING = frozenset({"INSERT", "UPDATE"})
+
+
 def _narrowed(scene: Scene, policies: tuple[Policy, ...], policy: Policy, *, reads: bool) -> bool:
-    """Whether a restrictive policy, for all that ``policy`` is for, holds the same rows to the tenant."""
+    """Whether restrictive policies, for all that ``policy`` is for, hold the same rows to the tenant: one for
+    every command, or one for each."""
+    every = _READING if reads else _WRITING
+    needed = every if policy.command == "ALL" else frozenset({policy.command})
+    covered: set[str] = set()
     for each in policies:
-        covers = each.command in {"ALL", policy.command}
         everyone = "public" in each.roles or set(policy.roles) <= set(each.roles)
-        if each.permissive or not covers or not everyone:
+        if each.permissive or not everyone:
             continue
         expression = scene.using(each) if reads else scene.check(each)
-        found = held(scene, each, reads=reads)
-        if expression is not None and all(one.hold in HELD for one in found):
-            return True
-    return False
+        if expression is not None and all(one.hold in HELD for one in held(scene, each, reads=reads)):
+            covered |= needed if each.command == "ALL" else {each.command}
+    return needed <= covered
 
 
 def setting_of(alternative: Alternative) -> Reading | None:
     """The setting that an alternative held by SETTING goes by."""
-    if alternative.hold is not Hold.SETTING or not isinstance(alternative.by, Operation):
+    by = alternative.by
+    if isinstance(by, Logic) and by.kind == "not":
+        by = by.args[0]
+    if alternative.hold is not Hold.SETTING or not isinstance(by, Operation):
         return None
-    return next((found for each in alternative.by.args[:2] if (found := reading(each))), None)
+    return next((found for each in by.args[:2] if (found := reading(each))), None)

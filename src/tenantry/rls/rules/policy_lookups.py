@@ -1,9 +1,9 @@
 """Policy text: the tables and functions that policies ask."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from tenantry.rls.bodies import tables_named
+from tenantry.rls.dependence import SESSION_WORD
 from tenantry.rls.facts import Function, Policy, Relation
 from tenantry.rls.holding import Judge
 from tenantry.rls.model import Family, Found, Severity
@@ -17,10 +17,6 @@ RULES = Rules(Family.POLICY_TEXT)
 
 _WRITES: tuple[Privilege, ...] = ("INSERT", "UPDATE", "DELETE")
 _COMMANDS: Mapping[Privilege, frozenset[str]] = {each: frozenset({each, "ALL"}) for each in _WRITES}
-_SESSION = re.compile(
-    r"\b(current_setting|current_user|session_user|current_role|user|now|random|clock_timestamp)\b",
-    re.IGNORECASE,
-)
 
 
 def _asked(scene: Scene) -> Iterator[tuple[Policy, Relation]]:
@@ -165,7 +161,7 @@ def _comes_back(asks: Mapping[int, frozenset[int]], start: int) -> bool:
 )
 def helper_immutable(scene: Scene) -> Iterator[Found]:
     for policy, helper in _helpers(scene):
-        depends = helper.reads or _SESSION.search(helper.source) or tables_named(helper.source)
+        depends = helper.reads or SESSION_WORD.search(helper.source) or tables_named(helper.source)
         if helper.volatility == "immutable" and depends:
             yield _about(scene, (policy, helper), "is declared IMMUTABLE and is not", "STABLE")
 

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import SequenceMatcher
 
-from tenantry.rls.expression import Constant, walk
+from tenantry.rls.bodies import falls_back
+from tenantry.rls.expression import Cast, Constant, Expression, walk
 from tenantry.rls.facts import Policy
-from tenantry.rls.holding import held, setting_of
-from tenantry.rls.meaning import Reading, readings, uncast
+from tenantry.rls.holding import Hold, held, setting_of
+from tenantry.rls.meaning import Reading, functions, reading, readings, uncast
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
 from tenantry.rls.rule import Rules
@@ -39,6 +41,21 @@ def _all_held_by(scene: Scene) -> Iterator[tuple[Policy, Reading]]:
             if (said := setting_of(each)) is not None
         }
         yield from ((policy, each) for each in sorted(found, key=repr))
+
+
+def _held_otherwise(scene: Scene) -> Iterator[tuple[Policy, Expression]]:
+    """Each comparison of the tenant column with something made of the session: a claim in JSON, a helper."""
+    for policy in _policies(scene):
+        found = (each for reads in (True, False) for each in held(scene, policy, reads=reads))
+        yield from ((policy, each.by) for each in found if each.hold is Hold.SESSION and each.by is not None)
+
+
+def _fails_on_empty(expression: Expression) -> bool:
+    """Whether it reads '' as JSON, a number, an array: as anything but text, and there is no NULLIF."""
+    if not isinstance(expression, Cast) or not expression.by_text:
+        return False
+    said = reading(expression)
+    return said is not None and not said.nullif and said.default is None
 
 
 def _names(scene: Scene, policy: Policy) -> frozenset[str]:
@@ -75,6 +92,12 @@ def policy_default_tenant(scene: Scene) -> Iterator[Found]:
             default = uncast(said.default) if said.default is not None else None
             if default is not None and not (isinstance(default, Constant) and default.value is None):
                 yield _report(scene, policy, "{policy} on {table} falls back to a tenant when none is bound.")
+        for policy, part in _held_otherwise(scene):
+            for oid in sorted(functions(part)):
+                helper = scene.facts.functions.get(oid)
+                if helper is not None and falls_back(helper.source):
+                    said_by = f"{{policy}} on {{table}} asks {helper.title}, which falls back to a tenant."
+                    yield replace(_report(scene, policy, said_by), fix_sql="")
 
     yield from _each_once(found())
 
@@ -98,6 +121,11 @@ def policy_missing_nullif(scene: Scene) -> Iterator[Found]:
             does = "matches rows of a tenant ''" if is_text else "fails on an empty setting"
             severity = Severity.LOW if is_text else None
             yield _report(scene, policy, f"{{policy}} on {{table}} {does}.", severity)
+        for policy, part in _held_otherwise(scene):
+            if any(_fails_on_empty(each) for each in walk(part)):
+                yield replace(
+                    _report(scene, policy, "{policy} on {table} fails on an empty setting."), fix_sql=""
+                )
 
     yield from _each_once(found())
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tenantry.rls.expression import Distinct, Expression, Session, Subselect, walk
-from tenantry.rls.holding import Alternative, Hold, Side, sides
+from tenantry.rls.expression import Call, Distinct, Expression, Session, Subselect, walk
+from tenantry.rls.holding import PATTERN_FUNCTIONS, Alternative, Hold, Side, sides
 from tenantry.rls.meaning import is_true, readings
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.rule import Rules
@@ -247,5 +247,8 @@ def _reads_setting(expression: Expression) -> bool:
 
 
 def _is_pattern(scene: Scene, expression: Expression) -> bool:
+    if isinstance(expression, Call):
+        called = scene.facts.builtin.get(expression.function)
+        return called is not None and called.name in PATTERN_FUNCTIONS
     known = scene.facts.operators.get(getattr(expression, "operator", 0))
     return known is not None and known.name not in {"=", "<>"}
