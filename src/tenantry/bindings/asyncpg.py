@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tenantry.bindings.context import enter, leave, open_here
 from tenantry.bindings.errors import LeftBehind, TransactionOpen
 from tenantry.bindings.model import DEFAULT, Binding, Judged
-from tenantry.bindings.rules import drive_async, ending, opening, why_not_committed
+from tenantry.bindings.rules import Envelope, drive_async, why_not_committed
 from tenantry.kernel.errors import MissingExtra
 
 try:
@@ -131,12 +131,13 @@ class Messages:
     All else is the connection's.
     """
 
-    __slots__ = ("_binding", "_judged", "_real", "_value")
+    __slots__ = ("_binding", "_envelope", "_judged", "_real", "_value")
 
     def __init__(self, real: Any, binding: Binding, value: str, judged: Judged) -> None:
         if real.is_in_transaction():
             raise TransactionOpen
         self._real, self._binding, self._value, self._judged = real, binding, value, judged
+        self._envelope: Envelope | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -155,16 +156,16 @@ class Messages:
         text = query.rstrip("; ")
         if text.startswith("BEGIN"):
             await self._begin(text)
-        elif text == "COMMIT":
-            await self._commit()
+        elif text == "COMMIT" and self._envelope is not None:
+            await self._commit(self._envelope)
         else:
             await self._real.execute(text)
         return text
 
     async def _begin(self, text: str) -> None:
-        steps = opening(self._binding, self._value, begin=text, judged=self._judged)
+        self._envelope = Envelope(self._binding, self._value, begin=text, judged=self._judged)
         try:
-            await drive_async(steps, self._run, self._read)
+            await self._open(self._envelope)
         except BaseException as error:
             self._real._top_xact = None
             if isinstance(error, LeftBehind) and not error.cleaned:
@@ -172,10 +173,27 @@ class Messages:
             await self._roll_back()
             raise
 
-    async def _commit(self) -> None:
+    async def _open(self, envelope: Envelope) -> None:
+        answer: int | Exception | None = None
+        if (message := envelope.opening()) is not None:
+            try:
+                answer = await self._run(message)
+            except asyncpg.PostgresError as error:
+                answer = error
+            if envelope.is_fit(answer):
+                return
+        await drive_async(envelope.steps(answer), self._run, self._read)
+
+    async def _commit(self, envelope: Envelope) -> None:
         was_open = self._real.is_in_transaction()
         try:
-            await self._real.execute(ending(self._binding, self._value))
+            try:
+                await self._real.execute(envelope.closing())
+            except asyncpg.PostgresError as error:
+                message = envelope.closing_anyhow(error, is_open=self._real.is_in_transaction())
+                if message is None:
+                    raise
+                await self._real.execute(message)
         except BaseException as error:
             state = getattr(error, "sqlstate", None)
             why = why_not_committed(state, was_open=was_open, is_open=self._real.is_in_transaction())

@@ -87,6 +87,11 @@ class Judged:
         new session may miss once. A pool that discards everything between uses never has it."""
         return 8 * self.misses <= self.hits + 256
 
+    @property
+    def prepares(self) -> bool:
+        """Whether what binds and checks is expected to be prepared where a transaction is open."""
+        return (self.hits > 0 or self.misses > 0) and self.pays
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

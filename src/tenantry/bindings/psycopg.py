@@ -19,14 +19,7 @@ from typing import Any, Protocol, TypeAlias
 from tenantry.bindings.context import Open, enter, leave, open_here
 from tenantry.bindings.errors import LeftBehind, TransactionOpen
 from tenantry.bindings.model import DEFAULT, Binding, Judged
-from tenantry.bindings.rules import (
-    Procedure,
-    drive,
-    drive_async,
-    ending,
-    opening,
-    why_not_committed,
-)
+from tenantry.bindings.rules import Envelope, drive, drive_async, why_not_committed
 from tenantry.bindings.statements import begin
 from tenantry.kernel.errors import MissingExtra
 
@@ -72,8 +65,8 @@ class _Tenants:
         opened = enter(self.binding, tenant, self._own, doing="a transaction over psycopg")
         return opened, self._own is not None and outer is not None and outer.connection is self._own
 
-    def _opening(self, connection: Either, value: str) -> Procedure:
-        return opening(self.binding, value, begin=begin_of(connection), judged=self._judged)
+    def _envelope(self, connection: Either, value: str) -> Envelope:
+        return Envelope(self.binding, value, begin=begin_of(connection), judged=self._judged)
 
 
 class Tenants(_Tenants):
@@ -104,13 +97,14 @@ class Tenants(_Tenants):
                         yield connection
                     return
                 check_idle(connection)
-                open_transaction(connection, self._opening(connection, opened.value))
+                envelope = self._envelope(connection, opened.value)
+                open_transaction(connection, envelope)
                 try:
                     yield connection
                 except BaseException:
                     roll_back(connection)
                     raise
-                commit_transaction(connection, ending(self.binding, opened.value))
+                commit_transaction(connection, envelope)
         finally:
             leave(opened)
 
@@ -135,13 +129,14 @@ class AsyncTenants(_Tenants):
                         yield connection
                     return
                 check_idle(connection)
-                await open_transaction_async(connection, self._opening(connection, opened.value))
+                envelope = self._envelope(connection, opened.value)
+                await open_transaction_async(connection, envelope)
                 try:
                     yield connection
                 except BaseException:
                     await roll_back_async(connection)
                     raise
-                await commit_transaction_async(connection, ending(self.binding, opened.value))
+                await commit_transaction_async(connection, envelope)
         finally:
             leave(opened)
 
@@ -151,12 +146,11 @@ class AsyncTenants(_Tenants):
 
 def begin_of(connection: Either) -> str:
     """BEGIN with the modes that the connection's attributes ask for."""
-    level = connection.isolation_level
-    return begin(
-        level.name.replace("_", " ") if level is not None else None,
-        read_only=connection.read_only,
-        deferrable=connection.deferrable,
-    )
+    level, read_only, deferrable = connection.isolation_level, connection.read_only, connection.deferrable
+    if level is None and read_only is None and deferrable is None:
+        return "BEGIN"
+    named = level.name.replace("_", " ") if level is not None else None
+    return begin(named, read_only=read_only, deferrable=deferrable)
 
 
 def check_idle(connection: Either) -> None:
@@ -165,9 +159,15 @@ def check_idle(connection: Either) -> None:
         raise TransactionOpen
 
 
-def open_transaction(connection: Connection, steps: Procedure) -> None:
-    """Carry ``steps`` out on an idle connection; where they fail nothing is left open."""
+def open_transaction(connection: Connection, envelope: Envelope) -> None:
+    """Begin and bind on an idle connection; where that fails nothing is left open."""
     try:
+        answer: int | Exception | None = None
+        if (message := envelope.opening()) is not None:
+            answer = _answer(connection, message)
+            if envelope.is_fit(answer):
+                return
+        steps = envelope.steps(answer)
         drive(steps, lambda sql: _run(connection, sql), lambda sql: _read(connection, sql))
     except BaseException as error:
         if isinstance(error, LeftBehind) and not error.cleaned:
@@ -176,11 +176,17 @@ def open_transaction(connection: Connection, steps: Procedure) -> None:
         raise
 
 
-def commit_transaction(connection: Connection, message: str) -> None:
+def commit_transaction(connection: Connection, envelope: Envelope) -> None:
     """Commit what :func:`open_transaction` opened, or roll back and say why."""
     was_open = _may_be_open(connection)
     try:
-        _run(connection, message)
+        try:
+            _run(connection, envelope.closing())
+        except psycopg.Error as error:
+            message = envelope.closing_anyhow(error, is_open=_may_be_open(connection))
+            if message is None:
+                raise
+            _run(connection, message)
     except BaseException as error:
         why = _why(connection, error, was_open)
         roll_back(connection)
@@ -200,9 +206,15 @@ def roll_back(connection: Connection) -> None:
             raise
 
 
-async def open_transaction_async(connection: AsyncConnection, steps: Procedure) -> None:
+async def open_transaction_async(connection: AsyncConnection, envelope: Envelope) -> None:
     """As :func:`open_transaction`."""
     try:
+        answer: int | Exception | None = None
+        if (message := envelope.opening()) is not None:
+            answer = await _answer_async(connection, message)
+            if envelope.is_fit(answer):
+                return
+        steps = envelope.steps(answer)
         await drive_async(
             steps, lambda sql: _run_async(connection, sql), lambda sql: _read_async(connection, sql)
         )
@@ -213,11 +225,17 @@ async def open_transaction_async(connection: AsyncConnection, steps: Procedure) 
         raise
 
 
-async def commit_transaction_async(connection: AsyncConnection, message: str) -> None:
+async def commit_transaction_async(connection: AsyncConnection, envelope: Envelope) -> None:
     """As :func:`commit_transaction`."""
     was_open = _may_be_open(connection)
     try:
-        await _run_async(connection, message)
+        try:
+            await _run_async(connection, envelope.closing())
+        except psycopg.Error as error:
+            message = envelope.closing_anyhow(error, is_open=_may_be_open(connection))
+            if message is None:
+                raise
+            await _run_async(connection, message)
     except BaseException as error:
         why = _why(connection, error, was_open)
         await roll_back_async(connection)
@@ -256,6 +274,20 @@ async def _run_async(connection: AsyncConnection, sql: str) -> int:
     async with connection.lock:
         rows: int = await connection.wait(_exchange(connection.pgconn, sql))
     return rows
+
+
+def _answer(connection: Connection, sql: str) -> int | Exception:
+    try:
+        return _run(connection, sql)
+    except psycopg.Error as error:
+        return error
+
+
+async def _answer_async(connection: AsyncConnection, sql: str) -> int | Exception:
+    try:
+        return await _run_async(connection, sql)
+    except psycopg.Error as error:
+        return error
 
 
 def _exchange(pgconn: PGconn, sql: str) -> PQGen[int]:

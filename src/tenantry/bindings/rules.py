@@ -12,7 +12,7 @@ from typing import Any
 
 from tenantry.bindings.errors import FailureHidden, LeftBehind, TenantChanged, TenantMissing
 from tenantry.bindings.model import Binding, Facts, Judged, Leftover, LeftoverKind, Read, Run
-from tenantry.bindings.statements import Statements, statements
+from tenantry.bindings.statements import statements
 from tenantry.bindings.values import tenant_value
 from tenantry.kernel.errors import UsageError
 
@@ -29,6 +29,7 @@ _CURES = {
 }
 
 _DIVISION_BY_ZERO = "22012"  # what the check in front of COMMIT raises
+_NO_TRANSACTION = "25P01"  # what its savepoint raises where the body ended the transaction
 _IN_FAILED_TRANSACTION = "25P02"
 _NO_SUCH_STATEMENT = "26000"
 
@@ -43,40 +44,66 @@ def value_of(binding: Binding, tenant: object | None, *, doing: str) -> str:
     return UNBOUND
 
 
-def opening(binding: Binding, value: str, *, begin: str, judged: Judged) -> Procedure:
-    """Begin, judge the session, bind. One message where nothing is suspicious.
+class Envelope:
+    """What travels around one transaction of a tenant: begins, judges the session and binds; checks and
+    commits. Of one transaction, so of one task or thread."""
 
-    The first time, and where something is, everything is judged, at two messages more. Raises
-    :class:`LeftBehind`; the transaction has ended then.
-    """
-    said = statements(binding)
-    if not judged.done:
-        yield Run(begin)
-    elif (yield from _fast(said, value, begin, judged)) == 1:
-        return
-    found = unfit(binding, facts_of((yield Read(said.facts))))
-    if found:
-        yield from _refusing(binding, found)
-    yield Run(said.bound(value))
-    judged.done = True
+    __slots__ = ("begin", "binding", "judged", "said", "value")
 
+    def __init__(self, binding: Binding, value: str, *, begin: str, judged: Judged) -> None:
+        self.binding, self.value, self.begin, self.judged = binding, value, begin, judged
+        self.said = statements(binding)
 
-def _fast(said: Statements, value: str, begin: str, judged: Judged) -> Generator[Run, Any, int]:
-    """Begin and bind in one message, or in two where a session is new; the number of rows, 1 for a fit
-    one."""
-    if not judged.pays:
-        rows: int = yield Run(said.opened(begin, value))
-        return rows
-    try:
-        rows = yield Run(said.executed(begin, value))
-    except Exception as error:
-        if getattr(error, "sqlstate", None) != _NO_SUCH_STATEMENT:
-            raise
-        judged.misses += 1
-        rows = yield Run(said.prepared(begin, value))
-    else:
-        judged.hits += 1
-    return rows
+    def opening(self) -> str | None:
+        """The one message that does it all where nothing is suspicious; None where it is not to be expected
+        to: then and where :meth:`is_fit` says no, :meth:`steps` go on."""
+        judged = self.judged
+        return self.said.executed(self.begin, self.value) if judged.done and judged.pays else None
+
+    def is_fit(self, answer: int | Exception) -> bool:
+        """Whether the opening's answer, its row count or its error, means that the tenant is bound."""
+        if answer == 1:
+            self.judged.hits += 1
+            return True
+        return False
+
+    def steps(self, answer: int | Exception | None = None) -> Procedure:
+        """What follows the opening's answer, or stands in its place: everything is judged the first time and
+        where something is suspicious, at two messages more. Raises :class:`LeftBehind`; the transaction has
+        ended then."""
+        if (yield from self._begun(answer)) == 1:
+            return
+        found = unfit(self.binding, facts_of((yield Read(self.said.facts))))
+        if found:
+            yield from _refusing(self.binding, found)
+        yield Run(self.said.bound(self.value))
+        self.judged.done = True
+
+    def _begun(self, answer: int | Exception | None) -> Generator[Run, int, int]:
+        """A transaction has begun; 1 where the tenant is bound, too."""
+        if isinstance(answer, Exception):
+            if getattr(answer, "sqlstate", None) != _NO_SUCH_STATEMENT:
+                raise answer
+            self.judged.misses += 1
+            return (yield Run(self.said.prepared(self.begin, self.value)))
+        if answer is None and self.judged.done:
+            return (yield Run(self.said.opened(self.begin, self.value)))
+        if answer is None:
+            yield Run(self.begin)
+        return 0
+
+    def closing(self) -> str:
+        """The message that commits, unless tenant or role are no longer what they were."""
+        if self.judged.prepares:
+            return self.said.committed(self.value)
+        return self.said.committed_at_once(self.value)
+
+    def closing_anyhow(self, error: BaseException, *, is_open: bool) -> str | None:
+        """The message that does what :meth:`closing` would have, had ``error`` not told that the body, or its
+        driver, threw the prepared statement away; None where that is not what it tells."""
+        if is_open and getattr(error, "sqlstate", None) == _NO_SUCH_STATEMENT:
+            return self.said.committed_anyhow(self.value)
+        return None
 
 
 def _refusing(binding: Binding, found: Sequence[Leftover]) -> Procedure:
@@ -107,20 +134,15 @@ def unfit(binding: Binding, facts: Facts) -> tuple[Leftover, ...]:
     return tuple(found)
 
 
-def ending(binding: Binding, value: str, commit: str = "COMMIT") -> str:
-    """The message that commits, unless tenant or role are no longer what they were."""
-    return statements(binding).committed(value, commit)
-
-
 def why_not_committed(sqlstate: str | None, *, was_open: bool, is_open: bool) -> UsageError | None:
-    """What an error of :func:`ending` says of the body; None where it is the database's own.
+    """What an error of :meth:`Envelope.closing` says of the body; None where it is the database's own.
 
     ``was_open`` and ``is_open``: whether a transaction, be it a failed one, was there before and is after.
     Where COMMIT itself failed it was and is not: then a division by zero is a deferred trigger's.
     """
     if sqlstate == _IN_FAILED_TRANSACTION:
         return FailureHidden()
-    if sqlstate == _DIVISION_BY_ZERO and was_open == is_open:
+    if sqlstate in (_DIVISION_BY_ZERO, _NO_TRANSACTION) and was_open == is_open:
         return TenantChanged()
     return None
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from tenantry.bindings.context import Open, check_statement, enter, leave
 from tenantry.bindings.errors import LeftBehind
 from tenantry.bindings.model import DEFAULT, Binding, Judged
-from tenantry.bindings.rules import ending, opening
+from tenantry.bindings.rules import Envelope
 from tenantry.kernel.errors import InvalidValue, MissingExtra, UsageError
 
 try:
@@ -62,7 +62,7 @@ class _Bound:
 
     def __init__(self, binding: Binding, driver: Driver) -> None:
         self._binding, self._driver = binding, driver
-        self._open: WeakKeyDictionary[Connection, Open] = WeakKeyDictionary()
+        self._open: WeakKeyDictionary[Connection, tuple[Open, Envelope | None]] = WeakKeyDictionary()
 
     def listen(self, engine: Engine) -> None:
         event.listen(engine, "do_connect", self._driver.prepare)
@@ -77,35 +77,35 @@ class _Bound:
         _refuse_autocommit(connection)
         opened = enter(self._binding, None, doing="a transaction of SQLAlchemy")
         try:
-            self._driver.begin(connection, opened)
+            envelope = self._driver.begin(connection, opened)
         except BaseException as error:
             leave(opened)
             if isinstance(error, LeftBehind) and not error.cleaned:
                 connection.invalidate(error)
             raise
-        self._open[connection] = opened
+        self._open[connection] = opened, envelope
         connection.info[_OPEN] = opened
 
     def _begin_twophase(self, connection: Connection, xid: object) -> None:
         raise UsageError(_TWO_PHASE)
 
     def _check(self, connection: Connection, *_: object) -> None:
-        opened = self._open.get(connection)
-        if opened is not None:
-            check_statement(opened)
+        kept = self._open.get(connection)
+        if kept is not None:
+            check_statement(kept[0])
 
     def _commit(self, connection: Connection) -> None:
-        opened = self._open.pop(connection, None)
-        if opened is not None:
+        kept = self._open.pop(connection, None)
+        if kept is not None:
             try:
-                self._driver.commit(connection, opened)
+                self._driver.commit(connection, kept[1])
             finally:
-                leave(opened)
+                leave(kept[0])
 
     def _rollback(self, connection: Connection) -> None:
-        opened = self._open.pop(connection, None)
-        if opened is not None:
-            leave(opened)
+        kept = self._open.pop(connection, None)
+        if kept is not None:
+            leave(kept[0])
 
     def _reset(self, dbapi_connection: Any, record: Any, state: object) -> None:
         """A connection returns to the pool, however it was lost sight of."""
@@ -125,6 +125,10 @@ def _judged(connection: Connection) -> Judged:
     return judged
 
 
+def _envelope(connection: Connection, opened: Open, begin: str) -> Envelope:
+    return Envelope(opened.binding, opened.value, begin=begin, judged=_judged(connection))
+
+
 def _dbapi(connection: Connection) -> Any:
     return connection.connection.dbapi_connection
 
@@ -136,18 +140,20 @@ class PsycopgDriver:
     def prepare(self, dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
         """Nothing to add to how it connects."""
 
-    def begin(self, connection: Connection, opened: Open) -> None:
+    def begin(self, connection: Connection, opened: Open) -> Envelope:
         from tenantry.bindings import psycopg as room
 
         raw = _dbapi(connection)
         room.check_idle(raw)
-        steps = opening(opened.binding, opened.value, begin=room.begin_of(raw), judged=_judged(connection))
-        room.open_transaction(raw, steps)
+        envelope = _envelope(connection, opened, room.begin_of(raw))
+        room.open_transaction(raw, envelope)
+        return envelope
 
-    def commit(self, connection: Connection, opened: Open) -> None:
+    def commit(self, connection: Connection, envelope: Envelope | None) -> None:
         from tenantry.bindings import psycopg as room
 
-        room.commit_transaction(_dbapi(connection), ending(opened.binding, opened.value))
+        if envelope is not None:
+            room.commit_transaction(_dbapi(connection), envelope)
 
     def returned(self, dbapi_connection: Any) -> None:
         """Nothing is kept on it."""
@@ -159,20 +165,21 @@ class AsyncPsycopgDriver:
     def prepare(self, dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
         """Nothing to add to how it connects."""
 
-    def begin(self, connection: Connection, opened: Open) -> None:
+    def begin(self, connection: Connection, opened: Open) -> Envelope:
         from tenantry.bindings import psycopg as room
 
         adapted = _dbapi(connection)
         raw: Any = connection.connection.driver_connection
         room.check_idle(raw)
-        steps = opening(opened.binding, opened.value, begin=room.begin_of(raw), judged=_judged(connection))
-        adapted.run_async(lambda raw: room.open_transaction_async(raw, steps))
+        envelope = _envelope(connection, opened, room.begin_of(raw))
+        adapted.run_async(lambda raw: room.open_transaction_async(raw, envelope))
+        return envelope
 
-    def commit(self, connection: Connection, opened: Open) -> None:
+    def commit(self, connection: Connection, envelope: Envelope | None) -> None:
         from tenantry.bindings import psycopg as room
 
-        message = ending(opened.binding, opened.value)
-        _dbapi(connection).run_async(lambda raw: room.commit_transaction_async(raw, message))
+        if envelope is not None:
+            _dbapi(connection).run_async(lambda raw: room.commit_transaction_async(raw, envelope))
 
     def returned(self, dbapi_connection: Any) -> None:
         """Nothing is kept on it."""
@@ -189,7 +196,7 @@ class AsyncpgDriver:
     def begin(self, connection: Connection, opened: Open) -> None:
         self._carrying(_dbapi(connection)).carry(opened.binding, opened.value)
 
-    def commit(self, connection: Connection, opened: Open) -> None:
+    def commit(self, connection: Connection, envelope: Envelope | None) -> None:
         """The check travels with asyncpg's own COMMIT."""
 
     def returned(self, dbapi_connection: Any) -> None:

@@ -33,6 +33,9 @@ SELECT coalesce(pg_catalog.current_setting({setting}, true), '') OPERATOR(pg_cat
 """
 
 
+_END = "tenantry_end"
+
+
 @dataclass(frozen=True, slots=True)
 class Statements:
     """``facts`` reads one row, in the order of :class:`~tenantry.bindings.model.Facts`."""
@@ -41,8 +44,7 @@ class Statements:
     _name: str
     _set: str
     _guard: str
-    _same: str
-    _role: str
+    _check: tuple[str, str]
 
     def opened(self, begin: str, value: str) -> str:
         """BEGIN and the binding in one message, whose last command has one row, or none: then the session is
@@ -58,17 +60,31 @@ class Statements:
     def prepared(self, begin: str, value: str) -> str:
         """As :meth:`opened`, after ROLLBACK, and what :meth:`executed` needs from now on."""
         statement = f"SELECT {self._set}$1, true){self._guard}"
-        prepare = f"PREPARE {self._name}(pg_catalog.text) AS {statement}"
-        return f"ROLLBACK;{prepare};{self.opened(begin, value)}"
+        check = "$1".join(self._check)
+        return (
+            f"ROLLBACK;PREPARE {self._name}(pg_catalog.text) AS {statement};"
+            f"PREPARE {self._name}_end(pg_catalog.text) AS {check};{self.opened(begin, value)}"
+        )
 
     def bound(self, value: str) -> str:
         """The binding alone, in a transaction that has begun and whose session was judged."""
         return f"SELECT {self._set}{literal(value)}, true)"
 
-    def committed(self, value: str, commit: str = "COMMIT") -> str:
-        """COMMIT in one message behind a check that divides by zero where tenant or role were changed."""
-        unchanged = f"pg_catalog.int4({self._same}{literal(value)}){self._role})"
-        return f"SELECT pg_catalog.int4div(1, {unchanged});{commit}"
+    def committed(self, value: str) -> str:
+        """COMMIT in one message behind a check that divides by zero where tenant or role were changed.
+
+        Through the statement that :meth:`prepared` left, behind a savepoint, since the body may have lost
+        it (DEALLOCATE ALL, which psycopg sends after a DROP): then :meth:`committed_anyhow` goes on from
+        there."""
+        return f"SAVEPOINT {_END};EXECUTE {self._name}_end({literal(value)});COMMIT"
+
+    def committed_anyhow(self, value: str) -> str:
+        """As :meth:`committed`, after its prepared statement was found missing."""
+        return f"ROLLBACK TO {_END};{literal(value).join(self._check)};COMMIT"
+
+    def committed_at_once(self, value: str) -> str:
+        """As :meth:`committed`, for sessions that keep no prepared statement."""
+        return f"{literal(value).join(self._check)};COMMIT"
 
 
 @lru_cache(maxsize=64)
@@ -83,13 +99,13 @@ def statements(binding: Binding) -> Statements:
         f" WHERE {same}''){as_role} AND pg_catalog.oideq(pg_catalog.pg_my_temp_schema(), 0)"
         " AND NOT EXISTS (SELECT pg_catalog.pg_cursor())"
     )
+    check = (f"SELECT pg_catalog.int4div(1, pg_catalog.int4({same}", f"){as_role}))")
     return Statements(
         facts=_FACTS.format(setting=setting),
-        _name=f"tenantry_{sha256((setting + guard).encode()).hexdigest()[:16]}",
+        _name=f"tenantry_{sha256((guard + str(check)).encode()).hexdigest()[:16]}",
         _set=f"pg_catalog.set_config({setting}, ",
         _guard=guard,
-        _same=same,
-        _role=as_role,
+        _check=check,
     )
 
 

@@ -6,13 +6,13 @@ from typing import Any
 import asyncpg
 import psycopg
 import pytest
-from binding_doors import DjangoInner, alchemy_url
+from binding_doors import DjangoInner, Hand, alchemy_url
 from binding_world import BINDING, OpenDoor
 from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from test_bindings_conformance import seen
 
-from tenantry.bindings import OtherTenant, TenantMissing, TransactionOpen, use_tenant
+from tenantry.bindings import OtherTenant, TenantChanged, TenantMissing, TransactionOpen, use_tenant
 from tenantry.bindings.asyncpg import Tenants as AsyncpgTenants
 from tenantry.bindings.django import tenant_atomic
 from tenantry.bindings.psycopg import AsyncTenants, Tenants
@@ -34,6 +34,13 @@ async def test_d1_the_next_request_on_the_same_connection_sees_no_rows_and_no_er
         assert await hand.rows("SELECT * FROM notes") == []
 
 
+async def forget(hand: Hand) -> None:
+    """What DEALLOCATE ALL does to the binding; without asyncpg's own statements, which it needs."""
+    named = await hand.rows("SELECT name FROM pg_prepared_statements WHERE name LIKE 'tenantry%'")
+    for (statement,) in named:
+        await hand.rows(f"DEALLOCATE {statement}")
+
+
 async def test_a_session_that_lost_its_prepared_statement_is_bound_all_the_same(
     door_to: OpenDoor, name: str
 ) -> None:
@@ -42,9 +49,32 @@ async def test_a_session_that_lost_its_prepared_statement_is_bound_all_the_same(
         async with door.bound(tenant) as hand:
             assert await seen(hand) == {tenant}
         async with door.raw() as hand:
-            named = await hand.rows("SELECT name FROM pg_prepared_statements WHERE name LIKE 'tenantry%'")
-            for (statement,) in named:
-                await hand.rows(f"DEALLOCATE {statement}")
+            await forget(hand)
+
+
+async def test_a_body_that_drops_prepared_statements_still_commits(door_to: OpenDoor, name: str) -> None:
+    """As psycopg itself does after a DROP."""
+    door = await door_to(name)
+    for tenant in ("acme", "globex", "acme"):
+        async with door.bound(tenant) as hand:
+            await hand.rows(f"INSERT INTO notes VALUES ('{tenant}', 96, 'kept')")
+            await forget(hand)
+        async with door.bound(tenant) as hand:
+            assert await hand.rows("DELETE FROM notes WHERE id = 96 RETURNING body") == [("kept",)]
+
+
+async def test_a_body_that_drops_prepared_statements_and_changes_its_tenant_is_found_out(
+    door_to: OpenDoor, name: str
+) -> None:
+    door = await door_to(name)
+    for _ in range(3):
+        with pytest.raises(TenantChanged):
+            async with door.bound("acme") as hand:
+                await hand.rows("INSERT INTO notes VALUES ('acme', 97, 'lost')")
+                await forget(hand)
+                await hand.rows("SELECT set_config('app.tenant_id', 'globex', true)")
+        async with door.bound("acme") as hand:
+            assert await hand.rows("SELECT FROM notes WHERE id = 97") == []
 
 
 async def test_asyncpg_keeps_to_the_modes_that_are_asked_for(notes_url: str) -> None:

@@ -12,7 +12,7 @@ from tenantry.bindings.context import current_tenant, enter, leave
 from tenantry.bindings.errors import OtherTenant, TenantMissing
 from tenantry.bindings.model import Facts, Judged, Leftover, LeftoverKind, TenantType
 from tenantry.bindings.names import literal
-from tenantry.bindings.rules import drive, opening, unfit, why_not_committed
+from tenantry.bindings.rules import Envelope, drive, unfit, why_not_committed
 from tenantry.bindings.statements import begin
 from tenantry.bindings.values import tenant_value
 from tenantry.kernel.errors import InvalidValue
@@ -104,7 +104,16 @@ class Session:
         self.rows, self.facts, self.sent, self.prepared = rows, list(facts), list[str](), prepared
 
     def open(self, judged: Judged) -> None:
-        drive(opening(Binding(), "acme", begin="BEGIN", judged=judged), self.run, self.read)
+        envelope = Envelope(Binding(), "acme", begin="BEGIN", judged=judged)
+        answer: int | Exception | None = None
+        if (message := envelope.opening()) is not None:
+            try:
+                answer = self.run(message)
+            except Missing as error:
+                answer = error
+            if envelope.is_fit(answer):
+                return
+        drive(envelope.steps(answer), self.run, self.read)
 
     def run(self, sql: str) -> int:
         self.sent.append(sql)
@@ -151,9 +160,10 @@ def test_another_error_of_the_first_message_is_the_callers() -> None:
     class Broken(Exception):
         sqlstate = "57P01"
 
-    steps = opening(Binding(), "acme", begin="BEGIN", judged=Judged(done=True))
+    envelope = Envelope(Binding(), "acme", begin="BEGIN", judged=Judged(done=True))
+    assert not envelope.is_fit(Broken())
     with pytest.raises(Broken):
-        drive(steps, lambda sql: (_ for _ in ()).throw(Broken()), lambda sql: ())
+        drive(envelope.steps(Broken()), lambda sql: 1, lambda sql: ())
 
 
 def test_the_first_time_everything_is_judged_before_anything_is_bound() -> None:
@@ -161,6 +171,22 @@ def test_the_first_time_everything_is_judged_before_anything_is_bound() -> None:
     session.open(judged)
     assert session.shapes == ["BEGIN", "facts", "SELECT pg_catalog.set_config"]
     assert judged.done
+
+
+def test_the_end_is_checked_through_a_prepared_statement_once_there_is_one() -> None:
+    judged = Judged(done=True)
+    envelope = Envelope(Binding(), "acme", begin="BEGIN", judged=judged)
+    assert "EXECUTE" not in envelope.closing()
+    judged.misses = 1
+    assert envelope.closing().startswith("SAVEPOINT tenantry_end;EXECUTE tenantry_")
+
+
+def test_only_a_prepared_statement_that_is_missing_in_an_open_transaction_is_checked_again() -> None:
+    envelope = Envelope(Binding(), "acme", begin="BEGIN", judged=Judged(done=True))
+    message = envelope.closing_anyhow(Missing(), is_open=True) or ""
+    assert message.startswith("ROLLBACK TO tenantry_end;SELECT pg_catalog.int4div(")
+    assert envelope.closing_anyhow(Missing(), is_open=False) is None
+    assert envelope.closing_anyhow(ValueError(), is_open=True) is None
 
 
 def test_a_suspicion_that_comes_to_nothing_binds_in_the_same_transaction() -> None:

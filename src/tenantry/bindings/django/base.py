@@ -10,7 +10,7 @@ from tenantry.bindings import psycopg as room
 from tenantry.bindings.context import Open, check_statement, enter, leave
 from tenantry.bindings.errors import TenantMissing
 from tenantry.bindings.model import DEFAULT, Binding, Judged
-from tenantry.bindings.rules import ending, opening
+from tenantry.bindings.rules import Envelope
 from tenantry.kernel.errors import InvalidValue, MissingExtra
 
 try:
@@ -29,6 +29,7 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
         super().__init__(settings_dict, *arguments, **options)
         self._binding = _binding_of(settings_dict)
         self._open: Open | None = None
+        self._envelope: Envelope | None = None
         self._judged = Judged()
         self.execute_wrappers.append(self._checked)
 
@@ -42,20 +43,20 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
         try:
             with debug_transaction(self, "BEGIN"), self.wrap_database_errors:
                 begin = room.begin_of(self.connection)
-                steps = opening(self._binding, opened.value, begin=begin, judged=self._judged)
-                room.open_transaction(self.connection, steps)
+                envelope = Envelope(self._binding, opened.value, begin=begin, judged=self._judged)
+                room.open_transaction(self.connection, envelope)
         except BaseException:
             leave(opened)
             raise
-        self._open = opened
+        self._open, self._envelope = opened, envelope
 
     def _commit(self) -> None:
-        if self._open is None or self.connection is None:
+        if self._envelope is None or self.connection is None:
             super()._commit()  # type: ignore[misc]  # the stubs leave it out
             return
         try:
             with debug_transaction(self, "COMMIT"), self.wrap_database_errors:
-                room.commit_transaction(self.connection, ending(self._binding, self._open.value))
+                room.commit_transaction(self.connection, self._envelope)
         finally:
             self._left()
 
@@ -72,7 +73,7 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
             self._left()
 
     def _left(self) -> None:
-        opened, self._open = self._open, None
+        opened, self._open, self._envelope = self._open, None, None
         if opened is not None:
             leave(opened)
 
