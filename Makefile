@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]' --group dev
 	@touch $@
 
-demo: $(STAMP)  ## 50 tenants, real events, one burst, a fair queue on a real PostgreSQL (about a minute)
+demo: $(STAMP)  ## 50 tenants on a real PostgreSQL: one burst, then 50 replays at once (less than two minutes)
 	@$(BIN)/tenantry demo $(ARGS)
 
 test: check pytest  ## ruff, import contracts, strict types, sizes, then every test

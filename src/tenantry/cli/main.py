@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "up": Entry("tenantry.cli.up", "Run everything on this machine: API, planner, worker, PostgreSQL."),
-    "demo": Entry("tenantry.cli.demo", "Fifty tenants, real events, one burst: watch the fair queue."),
+    "demo": Entry("tenantry.cli.demo", "Fifty tenants, one burst, one mass incident: watch the fair queue."),
     "worker": Entry("tenantry.cli.worker", "Run a worker on a database that is there already."),
     "api": Entry("tenantry.cli.api", "Serve the tenants' HTTP API on a database that is there already."),
     "submit": Entry("tenantry.cli.submit", "Submit one job, or many from a file of JSON lines."),

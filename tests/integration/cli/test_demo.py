@@ -92,7 +92,7 @@ def stopped(demo: Demo) -> Iterator[None]:
 
 def test_a_short_demo_ends_by_itself_loses_nothing_and_leaves_nothing_behind(start, tmp_path):
     written = tmp_path / "figures.json"
-    demo = start("--seconds", "8", "--json", str(written))
+    demo = start("--act", "1", "--seconds", "8", "--json", str(written))
     code, out, err = demo.ended()
     assert (code, err) == (0, "")
     found = json.loads(written.read_bytes())
@@ -109,9 +109,34 @@ def test_a_short_demo_ends_by_itself_loses_nothing_and_leaves_nothing_behind(sta
     assert demo.leftovers() == ([], [])
 
 
-@pytest.mark.parametrize("words", ["starting PostgreSQL", "0 s of 600 s"])
-def test_a_signal_ends_it_early_and_leaves_nothing_behind(start, words):
-    demo = start("--seconds", "600")
+def test_a_short_incident_loses_nothing_stops_what_is_poisoned_and_leaves_nothing_behind(start, tmp_path):
+    written = tmp_path / "figures.json"
+    demo = start("--act", "2", "--seconds", "8", "--json", str(written))
+    code, out, err = demo.ended()
+    found = json.loads(written.read_bytes())["incident"]
+    assert err == ""
+    assert code == (0 if all(found["promises"].values()) else 1), "it says so when a promise did not hold"
+    broken = {law for law, kept in found["promises"].items() if not kept}
+    assert all("(I3)" in law or "(F1)" in law for law in broken), "waits and shares are a quiet machine's"
+    assert found["lost"] == 0 and found["faults_in_the_books"] == []
+    assert found["accepted"] == found["delivered"] + found["dead"] + found["parked"] > found["dead_letters"]
+    assert found["dead_letters"] == 47 * 10 + 10 + 200 + 1_000
+    assert sum(tier["ended"] for tier in found["tiers"].values()) == 47
+    assert found["poison"]["stopped"] == "held" and "parked" in found["poison"]["why"]
+    assert found["poison"]["kept"] > found["poison"]["parked"] >= 30, "it stopped long before the end"
+    assert (found["hole"]["delivered"], found["hole"]["kept"]) == (0, 10)
+    assert 0 < found["large"]["delivered"] < found["large"]["letters"], "it went on while the others ended"
+    assert found["dead"] == sum(found[each]["kept"] for each in ("poison", "hole", "large"))
+    assert "promise did not hold" in out or code == 0
+    assert demo.leftovers() == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [("1", "starting PostgreSQL"), ("1", "0 s of 600 s"), ("2", "0 s, ordinary live work")],
+)
+def test_a_signal_ends_it_early_and_leaves_nothing_behind(start, act, words):
+    demo = start("--act", act, "--seconds", "600")
     demo.said(words)
     demo.process.send_signal(signal.SIGINT)
     code, out, err = demo.ended()
@@ -120,9 +145,10 @@ def test_a_signal_ends_it_early_and_leaves_nothing_behind(start, words):
     assert demo.leftovers() == ([], [])
 
 
-def test_the_other_processes_clean_up_after_a_demo_that_was_killed(start):
-    demo = start("--seconds", "600")
-    demo.said("0 s of 600 s")
+@pytest.mark.parametrize(("act", "words"), [("1", "0 s of 600 s"), ("2", "0 s, ordinary live work")])
+def test_the_other_processes_clean_up_after_a_demo_that_was_killed(start, act, words):
+    demo = start("--act", act, "--seconds", "600")
+    demo.said(words)
     _, processes = demo.leftovers()
     demo.process.kill()
     demo.process.wait(WITHIN)
@@ -140,7 +166,9 @@ def test_on_a_terminal_it_is_one_table_that_is_drawn_anew_and_no_color_is_kept(s
         "TERM": "xterm-256color",
         "NO_COLOR": "1",
     }
-    process = subprocess.Popen([*TENANTRY, "demo", "--seconds", "4"], stdout=theirs, env=environment)
+    process = subprocess.Popen(
+        [*TENANTRY, "demo", "--act", "1", "--seconds", "4"], stdout=theirs, env=environment
+    )
     os.close(theirs)
     shown = b"".join(_read(ours)).decode()
     os.close(ours)

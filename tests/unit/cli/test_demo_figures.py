@@ -10,7 +10,7 @@ from rich.console import Console
 from tenantry.cli.demo.figures import Books, Figures, figures, percentile
 from tenantry.cli.demo.scenario import SLOTS, Timeline, burster, members, registry
 from tenantry.cli.demo.screen import View, duration, frame, line
-from tenantry.cli.demo.summary import as_json, print_summary
+from tenantry.cli.demo.summary import as_json, document, print_summary
 from tenantry.cli.demo.tally import Tally
 from tenantry.cli.demo.webhooks import payloads
 from tenantry.config.registry import DEFAULT_FLOOR
@@ -105,9 +105,9 @@ def test_a_tenant_whose_line_was_empty_for_a_moment_is_not_measured():
 
 def test_what_was_accepted_and_has_no_end_is_lost():
     _, found = told()
-    document = json.loads(as_json(found))
-    assert (document["accepted"], document["delivered"], document["dead"]) == (10, 7, 1)
-    assert document["lost"] == 2
+    read = json.loads(as_json(document(found)))
+    assert (read["accepted"], read["delivered"], read["dead"]) == (10, 7, 1)
+    assert read["lost"] == 2
 
 
 def test_one_line_for_all_makes_everyone_wait_for_the_burst():

@@ -1,4 +1,4 @@
-"""``tenantry demo``: the product in a minute, on its own, in a temporary directory.
+"""``tenantry demo``: the product in two acts, on its own, in a temporary directory.
 
 ===================  =====================================================================================
 ``scenario``         who the fifty tenants are, and when what happens
@@ -6,8 +6,10 @@
 ``crew``             the other processes: ``crowd``, the outside world of clients and targets, and ``door``,
                      the API; ``messages`` is what they and the show say to each other
 ``tally``            what the node tells, kept per tenant
+``home``             where each act lives while it runs
 ``figures``          what follows from that: shares, percentiles, the same load through one line
 ``screen``           the table while it runs; ``summary`` the words at the end, and the JSON
+``incident``         the second act: fifty replays at once
 ===================  =====================================================================================
 """
 
@@ -28,8 +30,15 @@ class DemoOptions:
 
     seconds: Annotated[
         float,
-        typer.Option(min=4, max=600, help="How long the load lasts; the rest takes about ten more."),
+        typer.Option(
+            min=4,
+            max=600,
+            help="How long the first act's load lasts; below 30 the second act's incident is smaller too.",
+        ),
     ] = 40.0
+    act: Annotated[
+        int | None, typer.Option(min=1, max=2, help="Only the first or the second act; both by default.")
+    ] = None
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the summary's figures to FILE too.")
     ] = None
@@ -40,9 +49,11 @@ class DemoOptions:
 
 @command(app, "demo", DemoOptions)
 def demo(options: DemoOptions) -> None:
-    """Watch fifty tenants share one queue fairly while one of them submits 20,000 jobs at once.
+    """Watch fifty tenants share one queue fairly while one submits 20,000 jobs at once; then replay at once.
 
-    It starts a PostgreSQL of its own in a temporary directory and ends by itself after about a minute.
+    The first act is the burst. In the second, what all fifty depend on fails, their jobs die, and fifty
+    replays start at once. It starts a PostgreSQL of its own in a temporary directory and ends by itself after
+    less than two minutes; with 1 as its exit code if a promise of the product did not hold.
     Ctrl-C ends it earlier. Nothing is left behind, and nothing that is there already is touched.
     """
     from tenantry.cli.demo.show import perform

@@ -36,11 +36,15 @@ class Hand:
         """Tells it ``order``; yields what is said, for as long as the caller listens.
 
         Raises :class:`InvariantBroken`, with its last words, when it ends by itself."""
-        self._in.write(msgspec.json.encode(order) + b"\n")
+        self.tell(order)
         while line := await self._out.readline():
             yield said.decode(line)
         words = (await self._words.read()).decode(errors="replace").strip()
         raise InvariantBroken(f"a process of the demo ended before the demo did: {words}")
+
+    def tell(self, order: msgspec.Struct) -> None:
+        """One line on its standard input; its answer comes out of :meth:`begin`."""
+        self._in.write(msgspec.json.encode(order) + b"\n")
 
     async def end(self) -> None:
         """Closes the pipe and waits; what does not end by itself is killed. Safe to call twice."""
@@ -82,6 +86,16 @@ async def crew() -> AsyncIterator[Crew]:
         yield Crew(*hands)
     finally:
         await _surely(_all_ended(hands))
+
+
+@asynccontextmanager
+async def hand(module: str) -> AsyncIterator[Hand]:
+    """One such process of ``module``."""
+    started = await _started(module)
+    try:
+        yield started
+    finally:
+        await _surely(started.end())
 
 
 async def _started(module: str) -> Hand:

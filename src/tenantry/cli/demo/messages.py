@@ -104,17 +104,23 @@ def hook(tenant: str) -> str:
     return f"/hooks/{tenant}"
 
 
-def say(said: Said | DoorSaid) -> None:
+def say(said: msgspec.Struct) -> None:
     """One line on standard output."""
     sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
     sys.stdout.buffer.flush()
 
 
-async def order(kind: type[T]) -> tuple[T | None, "asyncio.Task[bytes]"]:
-    """What standard input says, None if nothing; and a task that ends when standard input closes."""
+async def orders() -> asyncio.StreamReader:
+    """Standard input, line by line."""
     lines = asyncio.StreamReader(limit=1 << 20)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    return lines
+
+
+async def order(kind: type[T]) -> tuple[T | None, "asyncio.Task[bytes]"]:
+    """What standard input says, None if nothing; and a task that ends when standard input closes."""
+    lines = await orders()
     first = await lines.readline()
     gone = asyncio.create_task(lines.read())
     return (msgspec.json.decode(first, type=kind) if first else None), gone

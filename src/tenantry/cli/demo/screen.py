@@ -47,6 +47,12 @@ class View:
         ]
         return [*found, (self.burst.tenant, BURST, [self.tally.accounts[self.burst.tenant]])]
 
+    def frame(self) -> RenderableType:
+        return frame(self)
+
+    def line(self) -> str:
+        return line(self)
+
     @property
     def bursting(self) -> bool:
         return self.tally.burst_at is not None
@@ -64,12 +70,23 @@ class View:
         return "ordinary load: the largest tenants want more than their share"
 
 
+class Picture(Protocol):
+    """One moment of one act, ``elapsed`` seconds after its beginning."""
+
+    @property
+    def elapsed(self) -> Seconds: ...
+
+    def frame(self) -> RenderableType: ...
+
+    def line(self) -> str: ...
+
+
 class Screen(Protocol):
     """Where the demo is seen."""
 
     def note(self, text: str) -> None: ...
 
-    def show(self, view: View) -> None: ...
+    def show(self, view: Picture) -> None: ...
 
 
 @contextmanager
@@ -98,10 +115,10 @@ class Frames:
     def note(self, text: str) -> None:
         self._live.update(Text(f"\n  {text} …\n", "dim"), refresh=True)
 
-    def show(self, view: View) -> None:
+    def show(self, view: Picture) -> None:
         if self._clock.monotonic() >= self._next:
             self._next = self._clock.monotonic() + _FRAME_EVERY
-            self._live.update(frame(view), refresh=True)
+            self._live.update(view.frame(), refresh=True)
 
 
 class Lines:
@@ -113,10 +130,10 @@ class Lines:
     def note(self, text: str) -> None:
         print(f"{text} …", flush=True)
 
-    def show(self, view: View) -> None:
+    def show(self, view: Picture) -> None:
         if view.elapsed >= self._next:
             self._next += _LINE_EVERY
-            print(line(view), flush=True)
+            print(view.line(), flush=True)
 
 
 def frame(view: View) -> RenderableType:

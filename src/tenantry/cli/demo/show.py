@@ -2,16 +2,19 @@
 
 import asyncio
 import os
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenantry.cli.assembly import Node, assemble
 from tenantry.cli.demo.crew import Crew, Hand, crew
 from tenantry.cli.demo.figures import Books, Figures, figures
+from tenantry.cli.demo.home import settings, temporary_home
+from tenantry.cli.demo.incident.cast import Scale
+from tenantry.cli.demo.incident.stage import perform_incident
+from tenantry.cli.demo.incident.summary import incident_document, print_incident
 from tenantry.cli.demo.messages import (
     DOOR_SAID,
     SAID,
@@ -40,13 +43,12 @@ from tenantry.cli.demo.scenario import (
     registry,
 )
 from tenantry.cli.demo.screen import Screen, View, console, screen
-from tenantry.cli.demo.summary import as_json, print_summary
+from tenantry.cli.demo.summary import as_json, document, print_next, print_summary
 from tenantry.cli.demo.tally import Tally
 from tenantry.cli.running import ended_by_signals
-from tenantry.cli.settings import EVERYTHING, NodeSettings, Role
+from tenantry.cli.settings import Role
 from tenantry.config.api_keys import make_api_key
 from tenantry.config.registry import Registry
-from tenantry.delivery.guard import AddressRule, networks
 from tenantry.kernel.clock import Clock, SystemClock
 from tenantry.kernel.errors import InvalidValue
 from tenantry.kernel.instant import Instant, Seconds
@@ -63,11 +65,12 @@ _DRAIN_AT_MOST: Seconds = 20.0
 
 
 async def perform(options: "DemoOptions") -> None:
-    """The whole demo. Ends in SystemExit(130) when a signal ends it, after everything is down."""
+    """The acts that are wanted. Ends in SystemExit(130) when a signal ends it, after everything is down, and
+    in SystemExit(1) when a promise did not hold."""
     if options.json is not None:
         _check_writable(options.json)
     async with ended_by_signals() as stop:
-        showing = asyncio.create_task(_show(options))
+        showing = asyncio.create_task(_acts(options))
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait([showing, stopped], return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
@@ -76,10 +79,31 @@ async def perform(options: "DemoOptions") -> None:
             await asyncio.wait([showing])
             print("\nEnded early; everything is down and the temporary directory is gone.", flush=True)
             raise SystemExit(130)
-        found = await showing
-    print_summary(console(options), found, burster(members()))
+        told, kept = await showing
+    print_next(console(options))
     if options.json is not None:
-        options.json.write_bytes(as_json(found))
+        options.json.write_bytes(as_json(told))
+    if not kept:
+        print("\n  A promise did not hold in this run.", flush=True)
+        raise SystemExit(1)
+
+
+async def _acts(options: "DemoOptions") -> tuple[dict[str, Any], bool]:
+    """Each act with its words; the document of both, and whether all promises held."""
+    told: dict[str, Any] = {}
+    kept, seen_on = True, console(options)
+    if options.act in (None, 1):
+        found = await _show(options)
+        print_summary(seen_on, found, burster(members()))
+        told |= document(found)
+        kept = not found.books.lost and not found.books.faults
+    if options.act in (None, 2):
+        with screen(options) as seen:
+            incident = await perform_incident(Scale.of(options.seconds), seen)
+        print_incident(seen_on, incident)
+        told["incident"] = incident_document(incident)
+        kept = kept and incident.kept
+    return told, kept
 
 
 async def _show(options: "DemoOptions") -> Figures:
@@ -88,8 +112,9 @@ async def _show(options: "DemoOptions") -> Figures:
     stage = Stage(everyone, whole, tally, clock, Timeline.of(options.seconds))
     with screen(options) as seen:
         seen.note("starting PostgreSQL in a temporary directory, a node, and 50 clients")
-        with _home() as home:
-            async with crew() as hands, assemble(_settings(home), events=tally) as node, hands.here():
+        with temporary_home() as home:
+            mine = settings(home, slots=SLOTS, elsewhere=Role.API)
+            async with crew() as hands, assemble(mine, events=tally) as node, hands.here():
                 await stage.prepare(node)
                 began = clock.monotonic()
                 async with stage.watched(seen):
@@ -206,22 +231,6 @@ class Stage:
             self.tally.measure()
         elif self.tally.measuring and elapsed >= self.timeline.seconds:
             self.tally.stop_measuring()
-
-
-def _settings(home: Path) -> NodeSettings:
-    loopback = AddressRule(allowed=networks(("127.0.0.0/8",)))
-    roles = EVERYTHING - {Role.API}
-    return NodeSettings(
-        data_dir=home, migrate=True, roles=roles, name="demo", slots=SLOTS, addresses=loopback
-    )
-
-
-@contextmanager
-def _home() -> Iterator[Path]:
-    """A directory that is gone afterwards. As root the server runs as another account, which must pass."""
-    with tempfile.TemporaryDirectory(prefix="tenantry-demo-", ignore_cleanup_errors=True) as made:
-        Path(made).chmod(0o711)
-        yield Path(made, "data")
 
 
 def _check_writable(path: Path) -> None:

@@ -15,12 +15,13 @@ from tenantry.cli.demo.screen import BURST, COLOURS, duration
 from tenantry.queue.model import JobState
 
 
-def as_json(found: Figures) -> bytes:
-    """The figures as one JSON object; durations in seconds, shares in [0, 1]. Pure."""
-    return msgspec.json.format(msgspec.json.encode(_document(found)), indent=2) + b"\n"
+def as_json(document: dict[str, Any]) -> bytes:
+    """One JSON object, for people too. Pure."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def _document(found: Figures) -> dict[str, Any]:
+def document(found: Figures) -> dict[str, Any]:
+    """The figures as a JSON object; durations in seconds, shares in [0, 1]. Pure."""
     books = found.books
     return {
         "accepted": books.accepted,
@@ -50,17 +51,21 @@ def _group(group: Group) -> dict[str, Any]:
 
 
 def print_summary(console: Console, found: Figures, burst: Member) -> None:
-    """The table, what it means, and what to do next."""
+    """The table, and what it means."""
     console.print()
     console.print(Text("  The same load, shared fairly and through one line for all (FIFO)", "bold"))
     console.print()
     console.print(_table(found, burst))
     console.print()
     for name, sentence in _sentences(found, burst):
-        console.print(_named(name, sentence))
+        console.print(named(name, sentence))
+
+
+def print_next(console: Console) -> None:
+    """What to do next."""
     console.print()
     for name, sentence in _next():
-        console.print(_named(name, sentence, width=25))
+        console.print(named(name, sentence, width=25))
 
 
 _HEADINGS = ("\ndelivered", "wait\np50", "\np99", "FIFO\np50", "\np99", "share\ngot", "\ndue")
@@ -129,7 +134,8 @@ def _next() -> Iterable[tuple[str, str]]:
     yield "      docs/demo.md", "what you have just seen, and how it was measured"
 
 
-def _named(name: str, sentence: str, *, width: int = 8) -> Table:
+def named(name: str, sentence: str, *, width: int = 8) -> Table:
+    """A sentence beside its name."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=width + 1, style="dim", no_wrap=True)
     grid.add_column(overflow="fold", max_width=100)
