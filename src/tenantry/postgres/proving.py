@@ -107,7 +107,7 @@ class PostgresRange:
                     changed = await self._changed(attempt, before, watched)
                 except asyncpg.PostgresError as error:
                     _unless_lost(error)
-                    return Answer(refused=error.sqlstate or "XX000", message=_said(error))
+                    return Answer(refused=error.sqlstate or "XX000", message=_said(error), print=str(error))
         return Answer(**answer, heard=await self._notices(), changed=changed)
 
     async def _prepare(self, sql: str) -> None:
@@ -180,7 +180,8 @@ def _unless_lost(error: asyncpg.PostgresError) -> None:
 
 
 def _said(error: asyncpg.PostgresError) -> str:
-    return " ".join(str(error).split())
+    """Without its detail, in which whole rows may stand."""
+    return " ".join(str(error.args[0]).split())
 
 
 @asynccontextmanager

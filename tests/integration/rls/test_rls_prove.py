@@ -99,6 +99,21 @@ def test_a_login_that_is_no_superuser_and_an_unknown_door_are_refused(shop: str,
     assert (code, "needs a superuser's login" in err) == (2, True)
 
 
+def test_what_functions_and_errors_say_of_real_rows_is_not_told(shop: str, tenantry: Tenantry) -> None:
+    body = "SELECT note INTO found FROM shop.invoices ORDER BY tenant_id LIMIT 1; RAISE EXCEPTION '%', found;"
+    run(
+        shop,
+        OPEN,
+        "CREATE FUNCTION shop.said() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = shop "
+        f"AS $$ DECLARE found text; BEGIN {body} END $$",
+        "CREATE FUNCTION shop.peeked(note text) RETURNS boolean LANGUAGE plpgsql COST 1 LEAKPROOF "
+        "AS $$ BEGIN RAISE NOTICE '%', note; RETURN true; END $$",
+    )
+    for form in ((), ("--json",), ("--every",)):
+        code, out, _ = tenantry("rls", "prove", *form, "--database-url", shop)
+        assert (code, REAL in out) == (1, False)
+
+
 def test_a_database_that_is_away_ends_with_three(shop: str, tenantry: Tenantry) -> None:
     code, _, _ = tenantry("rls", "prove", "--database-url", "postgresql://postgres@127.0.0.1:1/nowhere")
     assert code == 3

@@ -6,7 +6,7 @@ from tenantry.rls.model import Family, Finding
 from tenantry.rls.prove.becoming import becoming
 from tenantry.rls.prove.limits import COVERED, DOORS, WHY_BEYOND, why_beyond
 from tenantry.rls.prove.model import Answer, Attempt, Bound, Judgement, Outcome, Proved, Verdict
-from tenantry.rls.prove.planting import Field, other_settings, settings
+from tenantry.rls.prove.planting import MARK, Field, other_settings, settings
 from tenantry.rls.prove.reading import reading
 from tenantry.rls.prove.stances import Attacker
 from tenantry.rls.prove.writing import writing
@@ -67,8 +67,18 @@ def _judgement(
             return Judgement.BEYOND, "it answers differently each time, also with the same rows"
         return Judgement.LEAKED, _told(without, answer)
     if answer.refused:
-        return Judgement.REFUSED, f"[{answer.refused}] {answer.message}"
+        return Judgement.REFUSED, f"{_refusal(answer)}"
     return Judgement.HELD, ""
+
+
+_PLAIN = {"0A", "23", "25", "40", "42", "55", "57"}
+"""Classes of errors whose message names objects and no values."""
+
+
+def _refusal(answer: Answer) -> str:
+    """The error, with its message where no value of a real row can be in it."""
+    shown = answer.refused[:2] in _PLAIN or MARK in answer.message
+    return f"[{answer.refused}] {answer.message}" if shown else f"[{answer.refused}]"
 
 
 def _told(without: Answer, answer: Answer) -> str:
@@ -76,11 +86,11 @@ def _told(without: Answer, answer: Answer) -> str:
         return "a row of another tenant came out"
     if answer.refused:
         how = "the error tells of" if without.refused else "it is refused only because of"
-        return f"{how} another tenant's row: [{answer.refused}] {answer.message}"
+        return f"{how} another tenant's row: {_refusal(answer)}"
     if without.refused:
         return f"it is let through only because of another tenant's row, otherwise [{without.refused}]"
     if answer.heard != without.heard:
-        return f"a function of the application ran on another tenant's row: {'; '.join(answer.heard[:1])}"
+        return "a function ran on another tenant's row, and said so"
     if answer.count != without.count:
         return "it counts another tenant's rows"
     return "the answer depends on another tenant's rows"

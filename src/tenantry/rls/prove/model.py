@@ -71,9 +71,9 @@ class Attempt:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """``refused``: SQLSTATE, "" where it was done. ``count`` and ``print``: how many rows, and a hash of them
-    in any order. ``shown``: rows among them that were planted, as JSON. ``heard``: notices. ``changed``:
-    titles of tables in which the other tenants' rows are not as they were. ``unready``: why the attempt could
-    not even be prepared."""
+    in any order, or an error in full, which is never shown. ``shown``: rows among them that were planted, as
+    JSON. ``heard``: notices, never shown either. ``changed``: titles of tables in which the other tenants'
+    rows are not as they were. ``unready``: why the attempt could not even be prepared."""
 
     refused: str = ""
     message: str = ""

@@ -15,6 +15,9 @@ from tenantry.rls.prove.model import Row
 from tenantry.rls.prove.values import Kind, likely, literal, value
 from tenantry.rls.scene import Scene
 
+MARK = "17000000"
+"""What every number of a made-up tenant begins with."""
+
 TRIES = 16
 """How many rows are offered to a table before it counts as one that cannot be planted."""
 

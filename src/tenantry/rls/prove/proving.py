@@ -13,7 +13,7 @@ from tenantry.rls.prove.attack import attempts, is_first, judged, proved, touchi
 from tenantry.rls.prove.limits import ALL
 from tenantry.rls.prove.model import Answer, Attempt, Outcome, Proof, Row
 from tenantry.rls.prove.outside import named
-from tenantry.rls.prove.planting import TRIES, Field, Plot, Tenant, drafted, insertion, settings, style
+from tenantry.rls.prove.planting import MARK, TRIES, Field, Plot, Tenant, drafted, insertion, settings, style
 from tenantry.rls.prove.ports import Range
 from tenantry.rls.prove.values import likely, literal
 from tenantry.rls.scene import Scene
@@ -22,7 +22,7 @@ Moved = Callable[[int, int], None]
 """Called after each attempt: how many were made, of how many."""
 
 _MOST_OTHERS = 3
-_FIRST = 1_700_000_001
+_FIRST = int(f"{MARK}01")
 
 
 async def prove(
