@@ -21,7 +21,7 @@ from tenantry.postgres.replay_store import PostgresReplayStore
 from tenantry.postgres.urls import DatabaseUrls
 from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.model import Ending, Node, NodeId
-from tenantry.replay.model import Fate, Lease, Membership, Quotas, ReplayState
+from tenantry.replay.model import Budget, Fate, Lease, Membership, Quotas, ReplayState
 from tenantry.testing.conformance.replay_world import end_of, several, spec_of, staged, where, window_of
 from tenantry.testing.conformance.world import ACME, GLOBEX, Hand
 
@@ -262,3 +262,47 @@ class Crowd:
         assert row["parked"] == row["fed_parked"] == row["fed"] == counts.parked - counts.dropped
         assert row["letters"] == counts.dead + counts.returned
         await self._hints.close()
+
+
+# -- what outlives a crash of the server --------------------------------------------------------------------
+
+_NOTE_HOW_COMMITS_WAIT = """
+CREATE TABLE public.commits (waits text);
+CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN INSERT INTO public.commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+DO $$ DECLARE name regclass; BEGIN
+  FOR name IN SELECT oid FROM pg_class WHERE relnamespace = 'tenantry'::regnamespace AND relkind = 'r' AND NOT relispartition
+  LOOP EXECUTE format('CREATE CONSTRAINT TRIGGER noted AFTER INSERT OR UPDATE OR DELETE ON %s '
+                      'DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.note()', name); END LOOP;
+END $$
+"""  # noqa: E501 - one statement
+
+
+async def test_what_a_source_or_a_person_is_told_of_was_committed_to_the_disk(
+    rooms: Rooms, database_urls: DatabaseUrls
+) -> None:
+    admin = await asyncpg.connect(database_urls.admin)
+    await admin.execute(_NOTE_HOW_COMMITS_WAIT)
+
+    async def waited(*of: object) -> set[str]:
+        assert all(each is not None and each is not False for each in of)
+        return {
+            row[0] for row in await admin.fetch("WITH gone AS (DELETE FROM commits RETURNING *) TABLE gone")
+        }
+
+    desk = rooms.desk
+    plan = await desk.plan(spec_of(), Membership(), "")
+    assert await waited(plan) == {"on"}
+    assert await waited(await desk.start(ACME, plan.id, Quotas())) == {"on"}
+    (taken,) = await rooms.store.take("one", 600.0, limit=1)
+    assert await waited(taken) == {"off"}, "the engine's other commits do not wait"
+    broken = [replace(each, broken="no JSON", park_rule="broken") for each in several(2)]
+    assert await waited(await rooms.store.feed(Lease(taken.id, taken.token), window_of(*broken))) == {"on"}
+    one, two = await desk.parked(ACME, plan.id, limit=2)
+    assert await waited(await desk.send_back(ACME, one.job, b"{}", {})) == {"on"}
+    assert await waited(await desk.drop(ACME, two.job)) == {"on"}
+    budget = replace(plan.spec, budget=Budget(messages=9))
+    assert await waited(await desk.rebudget(ACME, plan.id, budget)) == {"on"}
+    for order in (desk.pause, desk.resume, desk.cancel):
+        assert await waited(await order(ACME, plan.id)) == {"on"}, order
+    await admin.close()
