@@ -36,8 +36,8 @@ from tenantry.replay.model import (
 )
 from tenantry.replay.quotas import over_running
 
-# Whoever was told that an order is given must find it given after a crash of the server, though the engine's other
-# commits do not wait for the disk: a message that was dropped, or a replay that was cancelled, is not sent after all.
+# What a person was told outlives a crash of the server, though the engine's other commits do not wait for the
+# disk: a message that was dropped, or a replay that was cancelled, is not sent after all.
 _DURABLY = "set_config('synchronous_commit', 'on', true)"
 _START = f"SELECT tenantry.start_replay($1, $2, $3, $4, $5), {_DURABLY}"
 _ORDER = f"SELECT tenantry.order_replay($1, $2, $3, $4, $5, $6), {_DURABLY}"
