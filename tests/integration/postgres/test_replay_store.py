@@ -158,6 +158,37 @@ async def test_a_tenants_login_reads_its_own_replays_and_keys_and_changes_none(
 # -- many sessions at once ----------------------------------------------------------------------------------
 
 
+async def test_the_flows_of_a_forgotten_replay_go_with_it_and_a_planner_that_knew_them_plans_on(
+    rooms: Rooms,
+) -> None:
+    hand = Hand(PostgresPlannerStore(rooms.database, rooms.hints))
+    worker = PostgresWorkerStore(rooms.database, rooms.hints)
+    node = await worker.register(NodeId("one"), "shared", 100, {HTTP})
+    assert isinstance(node, Node)
+
+    async def delivered(count: int) -> Lease:
+        lease = await rooms.running()
+        await rooms.store.feed(lease, window_of(*(staged(f"{lease.replay}.{n}") for n in range(count))))
+        assert await hand.claim(node, 100) == count
+        taken = await worker.take(node, 30.0)
+        assert await worker.settle(node, [end_of(job, Ending.DELIVERED) for job in taken]) == count
+        for state in (ReplayState.DRAINING, ReplayState.FINISHED):
+            assert await rooms.store.move(lease, state, running_for=1.0, progress="")
+        return lease
+
+    old = await delivered(5)
+    kept = "SELECT count(*) FROM tenantry.flows JOIN tenantry.tails USING (flow_id) WHERE replay <> ''"
+    await rooms.store.tidy(now_kept_for=0.0)
+    assert await rooms.desk.replay(ACME, old.replay) is not None, "the planner has not heard of its ends yet"
+    await hand.listen()
+    await rooms.store.tidy(now_kept_for=0.0)
+    assert await rooms.desk.replay(ACME, old.replay) is None
+    assert await rooms.database.side.fetchval(kept) == 0
+    new = await delivered(7)
+    assert not hand.stale
+    assert (await rooms.store.counts([new.replay]))[new.replay].delivered == 7
+
+
 async def test_counts_add_up_at_every_instant_while_everybody_writes_at_once(
     rooms: Rooms, database_urls: DatabaseUrls
 ) -> None:

@@ -767,11 +767,13 @@ END
 $$;
 
 -- Fold what was told of replays that have ended (a parked message of theirs was dropped), and forget plans that nobody
--- started and replays whose end is p_kept_for seconds ago, but for those that have parked messages still.
+-- started and replays whose end is p_kept_for seconds ago, with their flows, but for those that have parked messages
+-- still, or flows that the planner or a worker is yet to hear of.
 CREATE FUNCTION tenantry.tidy_replays(p_kept_for double precision, p_plan_for double precision, p_limit integer, p_faults text[])
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     one     tenantry.replays;
+    lines   bigint[];
     removed integer := 0;
 BEGIN
     FOR one IN
@@ -786,11 +788,22 @@ BEGIN
          WHERE (r.ended_at < clock_timestamp() - make_interval(secs => p_kept_for)
                 OR r.state = 'planned' AND r.created_at < clock_timestamp() - make_interval(secs => p_plan_for))
            AND NOT EXISTS (SELECT FROM tenantry.parked p WHERE p.replay_id = r.replay_id)
+           AND NOT EXISTS (
+            SELECT FROM tenantry.flows f
+             WHERE f.replay = r.replay_id AND f.replay <> ''
+               AND (EXISTS (SELECT FROM tenantry.jobs j WHERE j.flow_id = f.flow_id)
+                    OR f.flow_id IN (SELECT unnest(c.flow_ids) FROM tenantry.claims c)
+                    OR f.flow_id IN (SELECT g.flow_id FROM tenantry.changes g UNION ALL SELECT unnest(g.flow_ids) FROM tenantry.changes g)))
          ORDER BY r.replay_id LIMIT p_limit FOR UPDATE SKIP LOCKED
     LOOP
         DELETE FROM tenantry.replay_classes WHERE replay_id = one.replay_id;
         DELETE FROM tenantry.replay_terms WHERE replay_id = one.replay_id;
         DELETE FROM tenantry.replay_fed WHERE replay_id = one.replay_id;
+        -- What was left behind by places that a person emptied goes too; the planner knows of nothing that waits there.
+        lines := ARRAY(SELECT flow_id FROM tenantry.flows WHERE replay = one.replay_id AND replay <> '');
+        DELETE FROM tenantry.withdrawn WHERE flow_id = ANY (lines);
+        DELETE FROM tenantry.tails WHERE flow_id = ANY (lines);
+        DELETE FROM tenantry.flows WHERE flow_id = ANY (lines);
         DELETE FROM tenantry.replays WHERE replay_id = one.replay_id;
         removed := removed + 1;
     END LOOP;
