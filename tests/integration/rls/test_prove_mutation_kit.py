@@ -72,6 +72,8 @@ ANOTHER_DOOR = {
 """Cases that are shown by another door than their rule's others, or alone of their rule."""
 
 NOT_SHOWN = {
+    "policy-default-tenant--helper": "a helper's body does not tell which tenant to plant",
+    "policy-literal--helper": "a helper's body does not tell which tenant to plant",
     "policy-null-open--coalesce": "rows without a tenant are nobody's",
     "policy-null-open--rows": "rows without a tenant are nobody's",
     "policy-text-normalised": "beside whole numbers, tenants are spelt as numbers, without case",
