@@ -73,13 +73,18 @@ def watch(options: WatchOptions) -> None:
     follow(options, every=options.every)
 
 
+def check_watchable(output: Output) -> None:
+    """Raises :class:`~tenantry.kernel.errors.UsageError` where nobody could see what changes."""
+    if not output.json and not sys.stdout.isatty():
+        raise UsageError("watching needs a terminal; with --json it prints a line of JSON each time instead")
+
+
 def follow(options: OneReplay, *, every: float = 1.0, until_held: bool = False) -> None:
     """Show it until it has ended, or, with ``until_held``, is held and waits for a person."""
     from tenantry.replay.progress import Phase
 
     output = Output.of(options)
-    if not output.json and not sys.stdout.isatty():
-        raise UsageError("watching needs a terminal; with --json it prints a line of JSON each time instead")
+    check_watchable(output)
 
     def is_over(record: "Progress") -> bool:
         waits = record.phase is Phase.HELD and record.hold is not None and record.hold.frees_at is None

@@ -9,7 +9,7 @@ import typer
 from tenantry.cli.options import command
 from tenantry.cli.output import Output
 from tenantry.cli.replay_app import OneReplay, app, with_replays
-from tenantry.cli.replay_looks import follow, record_out, show_record
+from tenantry.cli.replay_looks import check_watchable, follow, record_out, show_record
 from tenantry.kernel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ _Order = Callable[["ReplayService", "TenantId", "ReplayId"], "Awaitable[ReplayVi
 @command(app, "start", StartOptions)
 def start(options: StartOptions) -> None:
     """Run a plan. Where the tenant has its most replays running already, it waits for a place."""
+    if options.watch:
+        check_watchable(Output.of(options))  # before anything is started
     _give(options, lambda replays, tenant, replay: replays.start(tenant, replay))
     if options.watch:
         follow(options, until_held=True)

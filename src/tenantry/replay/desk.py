@@ -210,7 +210,7 @@ class ReplayService:
         check_spec(spec)
         found = await self._desk.rebudget(tenant, replay, spec)
         if found is None:
-            raise NotNow("rebudget", before.state, [each for each in ReplayState if each not in ENDED])
+            raise NotNow("budget", before.state, [each for each in ReplayState if each not in ENDED])
         self._tell(found, "rebudget")
         return found
 

@@ -38,6 +38,12 @@ def test_a_condition_that_is_nested_too_deeply_is_the_askers_slip(registered: Co
     assert "PATH=JSON" in registered("replay", "plan", *OF, "--where", "$.a=" + "[" * 100_000, code=2)
 
 
+def test_nothing_is_started_where_nobody_could_watch_it(registered: Command) -> None:
+    replay = said(registered("replay", "plan", *OF, "--json"))["replay"]
+    assert "needs a terminal" in registered("replay", "start", *OF, replay, "--watch", code=2)
+    assert said(registered("replay", "status", *OF, replay, "--json"))["state"] == "planned"
+
+
 def test_a_plan_is_cancelled_once_and_then_says_that_it_was(registered: Command) -> None:
     replay = said(registered("replay", "plan", *OF, "--json"))["replay"]
     assert said(registered("replay", "cancel", *OF, replay, "--json"))["state"] == "cancelled"

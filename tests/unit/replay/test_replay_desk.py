@@ -177,7 +177,7 @@ async def test_a_budget_is_changed_until_the_end_and_must_be_one() -> None:
         await desk.service.rebudget(ACME, replay, Budget(messages=0))
     planned = await desk.service.plan(of())
     await desk.service.cancel(ACME, planned.view.id)
-    with pytest.raises(NotNow, match="'rebudget'"):
+    with pytest.raises(NotNow, match="'budget'"):
         await desk.service.rebudget(ACME, planned.view.id, Budget(messages=8))
 
 
