@@ -39,7 +39,8 @@ from tenantry.bindings.errors import (
     TenantMissing,
     TransactionOpen,
 )
-from tenantry.bindings.model import Binding, Leftover, LeftoverKind, TenantType
+from tenantry.bindings.model import Binding, Leftover, LeftoverKind
+from tenantry.kernel.tenant import TenantType
 
 __all__ = [
     "Binding",

@@ -3,13 +3,11 @@ take."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import get_args
 
 from tenantry.bindings.names import checked_role, checked_setting
 from tenantry.kernel.errors import InvalidValue
-
-TenantType = Literal["text", "int", "bigint", "uuid"]
-"""The type of the tenant column, as the policy casts the setting."""
+from tenantry.kernel.tenant import TenantType
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ import re
 from typing import assert_never
 from uuid import UUID
 
-from tenantry.bindings.model import TenantType
 from tenantry.kernel.errors import InvalidValue
-from tenantry.kernel.tenant import tenant_id
+from tenantry.kernel.tenant import TenantType, tenant_id
 
 _BITS = {"int": 31, "bigint": 63}
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)

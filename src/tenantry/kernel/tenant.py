@@ -1,7 +1,7 @@
 """Who: the tenant's identity, and the two relative numbers that every room speaks of."""
 
 import re
-from typing import NewType
+from typing import Literal, NewType
 
 from tenantry.kernel.errors import InvalidValue
 
@@ -13,6 +13,9 @@ TierName = NewType("TierName", str)
 
 Weight = NewType("Weight", float)
 """A relative share, > 0. Two tenants of weights 1 and 2 with work waiting are served 1:2."""
+
+TenantType = Literal["int", "bigint", "uuid", "text"]
+"""The type of a column that names the tenant, as a row policy casts the session's setting to it."""
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 _ACCEPTED = "1 to 63 letters, digits, '.', '_' or '-', starting with a letter or digit"

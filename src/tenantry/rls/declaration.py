@@ -30,10 +30,10 @@ from tenantry.config import rules
 from tenantry.config.syntax import decoded, parse_json, parse_toml
 from tenantry.config.validation import Problems, Rule, Table, at, refused, table
 from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.tenant import TenantType
 from tenantry.rls.names import quoted
 from tenantry.rls.roles import PUBLIC
 
-TenantType = Literal["int", "bigint", "uuid", "text"]
 TENANT_TYPES: tuple[str, ...] = get_args(TenantType)
 
 GRANTS = ("select", "insert", "update", "delete")

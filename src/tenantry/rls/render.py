@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from tenantry.rls.declaration import LONGEST_NAME, TableName, TenantTable, TenantType
+from tenantry.kernel.tenant import TenantType
+from tenantry.rls.declaration import LONGEST_NAME, TableName, TenantTable
 from tenantry.rls.facts import Policy
 from tenantry.rls.names import quoted
 from tenantry.rls.roles import PUBLIC

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from tenantry.bindings.model import DEFAULT, Binding, TenantType
+from tenantry.bindings.model import DEFAULT, Binding
 from tenantry.bindings.names import literal
 from tenantry.bindings.values import tenant_value
 from tenantry.kernel.errors import UsageError
+from tenantry.kernel.tenant import TenantType
 from tenantry.rls.names import quoted
 
 TENANTS: Mapping[TenantType, tuple[str, str]] = {

@@ -10,12 +10,13 @@ import pytest
 from tenantry.bindings import Binding, LeftBehind, use_tenant
 from tenantry.bindings.context import current_tenant, enter, leave
 from tenantry.bindings.errors import OtherTenant, TenantMissing
-from tenantry.bindings.model import Facts, Judged, Leftover, LeftoverKind, TenantType
+from tenantry.bindings.model import Facts, Judged, Leftover, LeftoverKind
 from tenantry.bindings.names import literal
 from tenantry.bindings.rules import Envelope, drive, unfit, why_not_committed
 from tenantry.bindings.statements import begin
 from tenantry.bindings.values import tenant_value
 from tenantry.kernel.errors import InvalidValue
+from tenantry.kernel.tenant import TenantType
 
 ONE = UUID("6b1ff9f6-3a5e-4b6e-8e3e-1d8a5f0f7c11")
 FIT = Facts(False, "app", "app", False, (), ())
@@ -61,7 +62,7 @@ def test_a_setting_that_could_be_the_servers_own_or_is_no_name_is_refused(settin
 
 
 def test_other_bad_bindings_say_what_is_accepted() -> None:
-    with pytest.raises(InvalidValue, match=r"binding\.type.*one of text, int, bigint, uuid"):
+    with pytest.raises(InvalidValue, match=r"binding\.type.*one of int, bigint, uuid, text"):
         Binding(type="integer")  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match=r"binding\.role"):
         Binding(role="")
