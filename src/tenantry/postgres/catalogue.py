@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import asyncpg
@@ -202,7 +202,9 @@ _VOLATILITY = {"i": "immutable", "s": "stable", "v": "volatile"}
 
 
 def _builtin(row: _Row) -> BuiltIn:
-    return BuiltIn(row["oid"], row["name"], _VOLATILITY[row["volatility"]], row["leakproof"], row["strict"])
+    volatility, acl = _VOLATILITY[row["volatility"]], row["acl"]
+    known = BuiltIn(row["oid"], row["name"], volatility, row["leakproof"], row["strict"])
+    return known if acl is None else replace(known, arguments=row["arguments"], grants=grants(acl))
 
 
 def _publications(rows: Iterable[_Row]) -> tuple[Publication, ...]:

@@ -104,6 +104,7 @@ def index(row: _Row, names: Mapping[int, str], classes: Mapping[int, _Row]) -> I
         primary=row["primary"],
         exclusion=row["exclusion"],
         valid=row["valid"],
+        immediate=row["immediate"],
         included=tuple(names.get(each, "") for each in row["columns"][count:]),
         predicate=row["predicate"] or "",
     )

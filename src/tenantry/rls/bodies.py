@@ -18,6 +18,8 @@ _LIST_END = re.compile(
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _DYNAMIC = re.compile(r"\bexecute\b(?!\s+(?:function|procedure)\b)", re.IGNORECASE)
 
+_TEXT = re.compile(r"'(?:[^']|'')*'")
+_CALLED = re.compile(rf"(?:({_NAME})\s*\.\s*)?({_NAME})\s*\(")
 _COALESCE = re.compile(r"\bcoalesce\s*\(", re.IGNORECASE)
 _PARTS = re.compile(r"'(?:[^']|'')*'|[(),]|[^'(),]+|'")
 _LITERAL = re.compile(r"(?:'(?:[^']|'')+'|-?\d+)(?:\s*::\s*[\w\s.\"]+)?")
@@ -37,6 +39,13 @@ def tables_named(source: str) -> frozenset[tuple[str, str]]:
             if match:
                 found.add((_plain(match[1] or ""), _plain(match[2])))
     return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
+def functions_named(source: str) -> frozenset[tuple[str, str]]:
+    """(schema, name) of what is called, keywords that look like a call among them; "" as above."""
+    text = _TEXT.sub("''", _COMMENT.sub(" ", source))
+    return frozenset((_plain(each[1] or ""), _plain(each[2])) for each in _CALLED.finditer(text))
 
 
 def builds_statements(source: str) -> bool:

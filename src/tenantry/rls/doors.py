@@ -7,7 +7,7 @@ materialized view holds was read as its owner. Pure.
 
 from collections.abc import Iterator
 
-from tenantry.rls.bodies import tables_named
+from tenantry.rls.bodies import functions_named, tables_named
 from tenantry.rls.expression import Query, read_query, walk
 from tenantry.rls.facts import Function, Relation
 from tenantry.rls.meaning import bindings
@@ -67,15 +67,28 @@ class Doors:
         return bool(held) and all(each.reading is not None and each.reading.default is None for each in held)
 
     def function_leaks(self, function: Function) -> dict[int, Relation]:
-        """The tenant tables that ``function`` names, itself or through views, and of which its owner sees
-        every tenant's rows, each with what it names."""
+        """The tenant tables that ``function`` names, itself or through views and the functions that it calls,
+        and of which whoever that runs as sees every tenant's rows, each with what it names."""
         found: dict[int, Relation] = {}
-        for relation in self.named(function):
-            if self._scene.is_tenant_table(relation.oid) and self._scene.sees_all(function.owner, relation):
-                found[relation.oid] = relation
-            for oid in self.leaks(relation, function.owner):
-                found.setdefault(oid, relation)
+        for user, each in self._run_by(function):
+            for relation in self.named(each):
+                if self._scene.is_tenant_table(relation.oid) and self._scene.sees_all(user, relation):
+                    found[relation.oid] = relation
+                for oid in self.leaks(relation, user):
+                    found.setdefault(oid, relation)
         return found
+
+    def _run_by(self, function: Function) -> Iterator[tuple[str, Function]]:
+        """The SECURITY DEFINER ``function`` and those that it calls, each with whom it runs as."""
+        waiting, seen = [(function.owner, function)], {function.oid}
+        while waiting:
+            user, each = waiting.pop()
+            yield user, each
+            for schema, name in sorted(functions_named(each.source)):
+                for called in self._scene.functions_by_name.get(name, ()):
+                    if called.oid not in seen and schema in {"", called.schema}:
+                        seen.add(called.oid)
+                        waiting.append((called.owner if called.security_definer else user, called))
 
     def named(self, function: Function) -> Iterator[Relation]:
         """The relations that its body names: by OID where the server has parsed it, by text otherwise."""

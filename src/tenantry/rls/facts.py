@@ -158,7 +158,7 @@ class IndexKey:
 @dataclass(frozen=True, slots=True)
 class Index:
     """``keys`` in order; ``included`` are columns of INCLUDE. ``predicate``: SQL of a partial index, or
-    ''."""
+    ''. ``immediate``: not that of a DEFERRABLE constraint, which ON CONFLICT cannot name."""
 
     oid: int
     relation: int
@@ -169,6 +169,7 @@ class Index:
     primary: bool = False
     exclusion: bool = False
     valid: bool = True
+    immediate: bool = True
     included: tuple[str, ...] = ()
     predicate: str = ""
 
@@ -251,13 +252,16 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A function of the server's own, by what rules ask of it."""
+    """A function of the server's own, by what rules ask of it. ``grants`` and ``arguments`` only where not
+    everybody may run it, as the server was made."""
 
     oid: int
     name: str
     volatility: str
     leakproof: bool
     strict: bool
+    arguments: str = ""
+    grants: tuple[Grant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,15 @@ class Scene:
             found[each.name].append(each)
         return {name: tuple(each) for name, each in found.items()}
 
+    @cached_property
+    def functions_by_name(self) -> Mapping[str, tuple[Function, ...]]:
+        """Functions of one's own, no extension's, by their name without schema."""
+        found: dict[str, list[Function]] = defaultdict(list)
+        for each in self.facts.functions.values():
+            if not each.extension:
+                found[each.name].append(each)
+        return {name: tuple(each) for name, each in found.items()}
+
     def in_scope(self, schema: str) -> bool:
         return not self.scope.schemas or schema in self.scope.schemas
 

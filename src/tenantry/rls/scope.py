@@ -117,8 +117,9 @@ class _Finder:
         tables = [
             each for each in self._facts.relations.values() if each.is_table and self._looked_at(each.schema)
         ]
-        having = {name: sum(each.column(name) is not None for each in tables) for name in TENANT_COLUMNS}
-        likeliest = max(TENANT_COLUMNS, key=lambda name: (name in often, having[name]))
+        spelt = tuple(dict.fromkeys((*TENANT_COLUMNS, *_other_spellings(tables))))
+        having = {name: sum(each.column(name) is not None for each in tables) for name in spelt}
+        likeliest = max(spelt, key=lambda name: (name in often, having[name]))
         known = [likeliest] if having[likeliest] and likeliest not in bound else []
         return (*known, *bound)
 
@@ -174,6 +175,17 @@ def _all_grants(table: Relation) -> Iterator[Grant]:
     yield from table.grants
     for column in table.columns:
         yield from column.grants
+
+
+def _other_spellings(tables: Iterable[Relation]) -> list[str]:
+    """Columns that are called as :data:`TENANT_COLUMNS` are but for case and underscores: ``tenantId``."""
+    known = {_folded(each) for each in TENANT_COLUMNS}
+    names = {column.name for table in tables for column in table.columns}
+    return sorted(each for each in names if _folded(each) in known)
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def _names_of_owners(tables: Iterable[Relation]) -> set[str]:

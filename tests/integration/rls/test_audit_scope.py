@@ -136,3 +136,11 @@ async def test_a_declaration_file_says_the_same_as_its_parts(facts_after: FactsA
     assert scope.service == {"boss": "sees to everything"}
     assert scope.setting == "app.tenant_id"
     assert [facts.relations[oid].name for oid in scope.shared] == ["c"]
+
+
+async def test_a_tenant_column_in_another_spelling_is_one(facts_after: FactsAfter) -> None:
+    facts = await facts_after(
+        'CREATE TABLE a ("tenantId" int NOT NULL, id int, PRIMARY KEY ("tenantId", id));'
+        'CREATE TABLE b ("tenantId" int NOT NULL, id int, PRIMARY KEY ("tenantId", id));'
+    )
+    assert tables(facts, found(Declared(), facts)) == {"a": "tenantId", "b": "tenantId"}

@@ -64,9 +64,10 @@ def _able(scene: Scene, table: Relation, *privileges: str) -> Role | None:
     return None
 
 
-def _updates(scene: Scene, table: Relation, role: Role) -> bool:
-    """Whether ON CONFLICT DO UPDATE is open to it: the privilege, and a policy that lets something pass."""
-    if role not in scene.users(table, "UPDATE"):
+def _upserts(scene: Scene, table: Relation, index: Index, role: Role) -> bool:
+    """Whether ON CONFLICT DO UPDATE is open to it: an index that the statement can name, the privilege, and a
+    policy that lets something pass."""
+    if not index.immediate or role not in scene.users(table, "UPDATE"):
         return False
     return any(
         each.permissive and each.command in {"ALL", "UPDATE"} and scene.applies(each, role.name)
@@ -91,7 +92,7 @@ def _wider(table: Relation, index: Index, tenant: str) -> str:
 def unique_across_tenants(scene: Scene) -> Iterator[Found]:
     for table, index in _without_tenant(scene, unique=True):
         role = _able(scene, table)
-        if role is None or not _chosen(table, index) or _updates(scene, table, role):
+        if role is None or not _chosen(table, index) or _upserts(scene, table, index, role):
             continue
         yield Found(
             f"index {quoted(index.name)} on {table.title}",
@@ -114,7 +115,7 @@ def unique_across_tenants(scene: Scene) -> Iterator[Found]:
 def on_conflict(scene: Scene) -> Iterator[Found]:
     for table, index in _without_tenant(scene, unique=True):
         role = _able(scene, table)
-        if role is None or not _chosen(table, index) or not _updates(scene, table, role):
+        if role is None or not _chosen(table, index) or not _upserts(scene, table, index, role):
             continue
         yield Found(
             f"index {quoted(index.name)} on {table.title}",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
+from tenantry.rls.reach import granted
 from tenantry.rls.roles import Role
 from tenantry.rls.rule import Rules
 from tenantry.rls.scene import Scene
@@ -158,6 +159,22 @@ _SERVER = {
 )
 def server_access(scene: Scene) -> Iterator[Found]:
     yield from _predefined(scene, _SERVER)
+    for each in scene.facts.builtin.values():
+        for role in scene.application if each.name in _FILES else ():
+            if not role.superuser and granted(each.grants, scene.reach.acts_as(role.name), "EXECUTE"):
+                title = f"pg_catalog.{each.name}({each.arguments})"
+                yield Found(
+                    f"role {role.name} with {title}",
+                    f"{role.name} was granted {title}, which reads or writes the server's files.",
+                    f"REVOKE EXECUTE ON FUNCTION {title} FROM PUBLIC, {quoted(role.name)};",
+                    role=role.name,
+                )
+
+
+_FILES = frozenset(
+    {"pg_read_file", "pg_read_binary_file", "pg_ls_dir", "pg_stat_file", "lo_import", "lo_export"}
+)
+"""Functions of the server's own that only superusers may run, until somebody grants them."""
 
 
 _ALL_DATA = {

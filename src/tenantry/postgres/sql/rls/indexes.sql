@@ -9,6 +9,7 @@ SELECT i.indexrelid::int8 AS oid,
        i.indisprimary AS primary,
        i.indisexclusion AS exclusion,
        i.indisvalid AS valid,
+       i.indimmediate AS immediate,
        pg_get_expr(i.indpred, i.indrelid) AS predicate,
        -- an expression has no column of its own: its text, key by key
        CASE WHEN i.indexprs IS NOT NULL
