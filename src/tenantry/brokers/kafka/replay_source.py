@@ -104,6 +104,8 @@ class TopicSource:
 
     async def leave(self, receipts: Sequence[object]) -> None:
         """They stay, and the group's offset stays before them: the next replay begins there."""
+        session = self._opened()
+        await self._in_thread(lambda: session.stayed(receipts))
 
     async def close(self) -> None:
         session, self._session = self._session, None
@@ -211,6 +213,7 @@ class _Session:
         self._left = {partition for partition, span in spans.items() if span.start < span.end}
         self._trackers = {partition: OffsetTracker() for partition in spans}
         self._committed: dict[int, int] = {}
+        self._stuck: dict[int, int] = {}  # behind what was left no commit moves: tracked no further than here
         self._troubles = [] if troubles is None else troubles
         place = client().TopicPartition
         consumer.assign([place(topic, each, self._next[each]) for each in sorted(self._left)])
@@ -239,7 +242,8 @@ class _Session:
         for receipt in receipts:
             if isinstance(receipt, tuple):
                 partition, offset = receipt
-                self._trackers[partition].finished(offset)
+                if offset <= self._stuck.get(partition, offset):
+                    self._trackers[partition].finished(offset)
         positions = {
             partition: tracker.position
             for partition, tracker in self._trackers.items()
@@ -250,6 +254,11 @@ class _Session:
             offsets = [place(self._topic, each, offset) for each, offset in positions.items()]
             self._consumer.commit(offsets=offsets, asynchronous=False)
             self._committed |= positions
+
+    def stayed(self, receipts: Sequence[object]) -> None:
+        for receipt in receipts:
+            if isinstance(receipt, tuple) and receipt[0] not in self._stuck:
+                self._stuck[receipt[0]] = self._trackers[receipt[0]].last or 0
 
     def close(self) -> None:
         self._consumer.close()
@@ -262,7 +271,8 @@ class _Session:
             self._done(partition)
             return None
         self._next[partition] = offset + 1
-        self._trackers[partition].fetched(offset)
+        if partition not in self._stuck:
+            self._trackers[partition].fetched(offset)
         if self._next[partition] >= self._ends[partition]:
             self._done(partition)
         return self._reading.entry(record_of(message), position_text(self._next))
