@@ -5,8 +5,11 @@ discovered, while it is held or paused (held is not slow), or where the source c
 says which. What failed since the membership was frozen is told apart and is no part of the total (case R8).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -21,6 +24,9 @@ IN_CIRCLES: Final = 0.5
 
 LEAST_FOR_CIRCLES: Final = 30
 """Messages; fewer say nothing."""
+
+MOST_HELD: Final = 10
+"""Held classes that a record names, those with most failures; it says how many there are."""
 
 
 class Phase(StrEnum):
@@ -51,7 +57,7 @@ class Standing:
     """What the coordinator knows beside the view. ``estimate``: of the rate and the rest. ``shares``: the
     tenant's due and actual share of its pool, or None. ``new``: how many failed since the membership was
     frozen, None where the source cannot tell. ``quiet_for``: seconds since something of it last ran or
-    ended. ``at``: now."""
+    ended. ``held``: the classes that are held, with why, those with most failures first. ``at``: now."""
 
     at: Timestamp
     estimate: estimate.Estimate
@@ -59,6 +65,15 @@ class Standing:
     new: int | None = None
     quiet_for: Seconds = 0.0
     dry: DryRun | None = None
+    held: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClass:
+    """A class of messages whose further ones are parked unsent, and why. ``origin``: its fingerprint."""
+
+    origin: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +85,8 @@ class Progress:
     ``trend``: by what part it has grown lately. ``eta``: seconds of running that are left, or None, and
     ``eta_why`` then. ``due_share``, ``share``: of the pool, the tenant's. ``new_since_start``: apart from
     ``total``. ``in_circles``: the part of what was taken that had failed in an earlier replay, and
-    ``circling`` whether that is much."""
+    ``circling`` whether that is much. ``classes_held``: how many classes of messages are held, of which
+    ``held_classes`` names the first :data:`MOST_HELD`."""
 
     replay: ReplayId
     tenant: TenantId
@@ -94,6 +110,8 @@ class Progress:
     in_circles: float = 0.0
     circling: bool = False
     dry: DryRun | None = None
+    classes_held: int = 0
+    held_classes: tuple[HeldClass, ...] = ()
 
 
 WAITING_AFTER: Final[Seconds] = 2.0
@@ -129,6 +147,8 @@ def progress(view: ReplayView, standing: Standing) -> Progress:
         in_circles=in_circles(counts),
         circling=is_circling(counts),
         dry=standing.dry,
+        classes_held=len(standing.held),
+        held_classes=tuple(HeldClass(*each) for each in islice(standing.held.items(), MOST_HELD)),
     )
 
 
@@ -227,6 +247,8 @@ def lines(record: Progress) -> list[str]:
         told.append(f"dry run: {record.dry.matched:,} match, {record.dry.broken:,} of them could not be sent")
     if record.new_since_start:
         told.append(f"{record.new_since_start:,} new since the plan, not part of this replay")
+    if record.classes_held:
+        told.append(_classes(record))
     if record.circling:
         told.append(f"in circles: {record.in_circles:.0%} of it had failed in an earlier replay")
     return told
@@ -264,6 +286,13 @@ def _held(hold: Hold, at: Timestamp) -> str:
         return f"held by {hold.rule.value}: {hold.reason}"
     frees = f"frees in {span(hold.frees_at - at)}, at {as_datetime(hold.frees_at):%Y-%m-%d %H:%M:%S} UTC"
     return f"held by {hold.rule.value}: {hold.reason}; {frees}"
+
+
+def _classes(record: Progress) -> str:
+    reason = record.held_classes[0].reason
+    if record.classes_held == 1:
+        return f"a class of messages is parked unsent: {reason}"
+    return f"{record.classes_held:,} classes of messages are parked unsent; of the first: {reason}"
 
 
 def _share(record: Progress) -> str:

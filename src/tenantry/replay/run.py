@@ -138,7 +138,7 @@ class Run:
         self._watch.look(counts, self.view.state, now)
         self.view = replace(self.view, counts=counts)
         await self._ahead.look(counts, now, every=self._settings.stand_every)
-        self._watch.shares = self._ahead.shares
+        self._watch.shares, self._watch.held_classes = self._ahead.shares, self._ahead.held_classes
         self._tell_circles()
 
     async def _running(self) -> Seconds:

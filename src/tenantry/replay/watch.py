@@ -2,7 +2,9 @@
 ends is poison. Pure: it is told counts and times. Lost with its coordinator, and then learned anew; nothing
 here decides what was taken."""
 
+from collections.abc import Mapping
 from math import exp
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -29,6 +31,7 @@ class Watch:
         self.running_for: Seconds = view.running_for
         self.dry = _found_before(view) if view.spec.dry_run else None
         self.shares: tuple[float, float] | None = None
+        self.held_classes: Mapping[str, str] = MappingProxyType({})
         self.new: int | None = None
         # Ends at targets a second: duplicates and what is parked unsent cost lanes nothing.
         self.rate = 0.0
@@ -66,7 +69,7 @@ class Watch:
         held = view.state not in RUNS
         found = estimate.estimate(self._seen, rest or 0, held=held)
         quiet = self._looked_at - self._moved_at
-        return progress(view, Standing(at, found, self.shares, self.new, quiet, self.dry))
+        return progress(view, Standing(at, found, self.shares, self.new, quiet, self.dry, self.held_classes))
 
     def is_news(self, view: ReplayView, now: Instant, *, every: Seconds, at_least_every: Seconds) -> bool:
         """Whether a record is to be written: while it runs or something changes every ``every`` seconds, else

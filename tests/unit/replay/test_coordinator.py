@@ -24,7 +24,7 @@ from tenantry.replay.model import (
     ReplayView,
     Traits,
 )
-from tenantry.replay.progress import Phase
+from tenantry.replay.progress import Phase, decoded
 
 S = ReplayState
 
@@ -523,6 +523,7 @@ async def test_a_continue_after_a_sample_tries_the_classes_again_that_failed_in_
     assert (await world.held(replay)).rule is HoldRule.SAMPLE
     assert len(world.events(events.ClassHeld)) == 1
     assert world.view(replay).counts.parked == 300
+    assert decoded(world.view(replay).progress).classes_held == 1
     world.store.outcome = lambda staged: "ok"  # the consumer was repaired
     world.order(replay, S.RUNNING, sampled=True)
     assert (await world.ended(replay)).counts.parked == 300, "what comes after the sample is sent"

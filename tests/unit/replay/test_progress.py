@@ -21,6 +21,7 @@ from tenantry.replay.model import (
     SourceAddress,
 )
 from tenantry.replay.progress import (
+    MOST_HELD,
     DryRun,
     Phase,
     Progress,
@@ -134,6 +135,16 @@ def test_people_read_the_most_important_first() -> None:
     assert lines(record(HELD))[2] == ("held by source: no answer; frees in 8 s, at 2027-01-15 08:00:08 UTC")
     about = replace(RUNNING, membership=Membership(count=1_000, counted_exactly=False))
     assert "350 of about 1,000" in lines(record(about))[0]
+
+
+def test_the_classes_that_are_held_are_named_and_said_in_one_line() -> None:
+    one = record(held={"abc": "20 attempts of its class failed alike"})
+    assert (one.classes_held, [each.origin for each in one.held_classes]) == (1, ["abc"])
+    assert "a class of messages is parked unsent: 20 attempts of its class failed alike" in lines(one)
+    many = record(held={f"o{n}": f"reason {n}" for n in range(100)})
+    assert (many.classes_held, len(many.held_classes)) == (100, MOST_HELD)
+    assert "100 classes of messages are parked unsent; of the first: reason 0" in lines(many)
+    assert decoded(encoded(many)) == many
 
 
 def test_a_dry_run_says_what_it_found() -> None:
