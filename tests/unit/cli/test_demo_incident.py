@@ -111,6 +111,7 @@ def test_fifty_have_a_backlog_one_of_them_a_hundred_times_the_others_and_ten_sta
     ordinary = {party.letters for party in by_kind[Kind.ORDINARY]}
     assert len(ordinary) == 1 and by_kind[Kind.LARGE][0].letters == 100 * ordinary.pop()
     assert len({party.strength for party in by_kind[Kind.ORDINARY]}) == 3
+    assert {party.kind for party in PARTIES if party.live} == {Kind.ORDINARY, Kind.BYSTANDER}
     assert {party.tier for party in by_kind[Kind.BYSTANDER]} == {party.tier for party in PARTIES}
     assert sum(party.strength for party in PARTIES) > 2 * SLOTS, "slots are what is scarce"
 

@@ -27,9 +27,9 @@ _TIMES = 100
 _POISONED = 200
 """Enough that the rule can see it and stop long before the end."""
 
-_HOLE_RANK, _POISON_RANK, _LARGE_RANK = 20, 28, 40
+_HOLE_RANK, _POISON_RANK, _LARGE_RANK = 21, 28, 41
 _LIVE_EACH = 10
-"""Every tenth of the fifty has live work too."""
+"""Every tenth of the fifty has live work too; none of the three above."""
 
 _BYSTANDERS = "aster begonia crocus dahlia freesia iris lupin poppy tulip violet"
 
@@ -100,9 +100,10 @@ def _party(tenant: TenantId, tier: TierName, rank: int, each: int) -> Party:
     )
 
 
-DYING = TargetSettings(max_attempts=1, adaptive=False)
+DYING = TargetSettings(max_attempts=1, adaptive=False, limit=12)
 """Of the dependency's lanes while it is down. With the usual eight attempts, and a breaker that stops calling
-what is dead, the same jobs would take hours to die."""
+what is dead, the same jobs would take hours to die. Without a limit the large one would hold every slot when
+all others have died, and go into its replay with what it owes for them (law F6)."""
 
 LIVING = TargetSettings(timeout_for=2.0)
 """Of everything else: the product's own, but for a black hole to be felt within the demo."""

@@ -11,6 +11,7 @@ from tenantry.cli.demo.figures import percentile
 from tenantry.cli.demo.incident.cast import SLOTS, Kind, Party
 from tenantry.cli.demo.incident.record import BYSTANDERS, Chapter, Incident
 from tenantry.cli.demo.screen import COLOURS, duration
+from tenantry.cli.demo.summary import named
 from tenantry.kernel.instant import Instant, Seconds
 from tenantry.replay.progress import Progress
 
@@ -18,6 +19,7 @@ ODD = {Kind.LARGE: "yellow", Kind.HOLE: "red", Kind.POISON: "bright_red"}
 
 _RECENT: Seconds = 5.0
 _BAR = 14
+_PHASES = 24
 _SHORT = {"waiting for share": "waiting"}
 _Row = tuple[str, str, list[Party]]
 
@@ -80,7 +82,7 @@ class Moment:
         table.add_column("replayed", no_wrap=True, min_width=_BAR)
         table.add_column("", justify="right", no_wrap=True, min_width=5)
         table.add_column("per s", justify="right", no_wrap=True, min_width=5)
-        table.add_column("replays", no_wrap=True)
+        table.add_column("replays", no_wrap=True, min_width=_PHASES)
         for name, colour, parties in self._rows():
             table.add_row(*self._row(name, parties), style=colour)
         return table
@@ -116,11 +118,11 @@ class Moment:
         waits = ledger.waits(since=Instant(clock.monotonic() - _RECENT))
         return percentile([wait for _, wait in waits], 99)
 
-    def _why(self) -> Iterable[Text]:
+    def _why(self) -> Iterable[RenderableType]:
         for party in self._incident.of(Kind.POISON):
             seen = self._incident.progress.get(party.tenant)
             if seen is not None and seen.hold is not None:
-                yield Text(f"  {party.tenant} stopped itself: {seen.hold.reason}", ODD[Kind.POISON])
+                yield named("poison", f"{party.tenant} stopped itself: {seen.hold.reason}")
 
 
 def _bar(done: int, whole: int) -> str:

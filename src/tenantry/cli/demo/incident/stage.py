@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 DEPENDENCY, COORDINATOR = (f"tenantry.cli.demo.incident.{name}" for name in ("dependency", "coordinator"))
 
-_LOOK_EVERY: Seconds = 0.25
+_LOOK_EVERY: Seconds = 0.4
 _BATCH = 100
 _SMALL = 1_600
 """Bytes: the incident is of small events, so that its size is felt in the queue and not on the wire."""
@@ -216,7 +216,7 @@ class Stage:
         clock = self._incident.clock
         until = clock.monotonic() + within
         while not reached() and clock.monotonic() < until:  # noqa: ASYNC110 - it only counts
-            await asyncio.sleep(_LOOK_EVERY / 2)
+            await asyncio.sleep(_LOOK_EVERY / 4)
 
 
 def _batches(count: int) -> Iterator[int]:
