@@ -126,7 +126,8 @@ class ReplayService:
             used=await self._desk.used(spec.tenant),
             paces=await self._standing.lanes(spec.tenant, targets_of(seen)),
         )
-        found = report(membership, seen, facts, asked=self._settings.sample)
+        asked = self._settings.sample if len(seen) == len(entries) else len(seen)
+        found = report(membership, seen, facts, asked=asked)
         view = await self._desk.plan(spec, membership, msgspec.json.encode(found).decode())
         self._tell(view, "plan")
         return Planned(view, found)
@@ -149,7 +150,7 @@ class ReplayService:
 
     async def _seen(self, spec: ReplaySpec, entries: Sequence[Fetched]) -> list[Seen]:
         stager = Stager(spec, self._around.randomness.time_ordered_id)
-        staged = [stager.staged(each, {}) if stager.is_meant(each) else None for each in entries]
+        staged = await self._sorted(stager, entries)
         known = await self._desk.known(spec.tenant, [each.key for each in staged if each is not None])
         return [
             Seen(meant=False)
@@ -157,6 +158,22 @@ class ReplayService:
             else replace(_seen(each), known=None if spec.again else known.get(each.key))
             for each in staged
         ]
+
+    async def _sorted(self, stager: Stager, entries: Sequence[Fetched]) -> list[Staged | None]:
+        """None for what is not meant. What takes long is done in a thread, and only as much of it as there is
+        patience for: the sample is then smaller."""
+
+        def one(each: Fetched) -> Staged | None:
+            return stager.staged(each, {}) if stager.is_meant(each) else None
+
+        if not stager.is_slow(entries):
+            return [one(each) for each in entries]
+        began, found = self._around.clock.monotonic(), list[Staged | None]()
+        for each in entries:
+            found.append(await asyncio.to_thread(one, each))
+            if self._around.clock.monotonic() - began > self._settings.patience:
+                break
+        return found
 
     def _quotas(self, tenant: TenantId) -> Quotas:
         tier = self._around.directory.tier_of(tenant)

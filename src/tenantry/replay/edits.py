@@ -69,6 +69,8 @@ class _Draft:
 
 _Step = Callable[[_Draft], None]
 
+MOST_GROWN: Final = 1_048_576
+"""Bytes that one edit may write into a message, at all its places together."""
 MOST_HEADERS: Final = 32 * 1024
 """Bytes of all names and values that a person may give a message at once."""
 
@@ -203,6 +205,10 @@ def _setting(at: _Where, value: bytes) -> _Step:
         found = [place for place, _ in at.nodes(root)]
         if not found:
             return _put_new(root, at, read(value), taken="")
+        if len(found) * len(value) > MOST_GROWN:
+            raise _Refused(
+                f"{at.text} means {len(found):,} places, too many to set all of them to this value"
+            )
         for place in reversed(found):  # children before their parents
             if not place:
                 draft.document = read(value)

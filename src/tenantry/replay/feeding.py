@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 from tenantry.kernel.errors import InvariantBroken
@@ -33,7 +34,7 @@ from tenantry.replay.model import (
 from tenantry.replay.progress import DryRun
 from tenantry.replay.quotas import quotas_of
 from tenantry.replay.reading import Reader
-from tenantry.replay.staging import REFUSED, Stager, broken
+from tenantry.replay.staging import REFUSED, Sorted, Stager, broken
 from tenantry.replay.window import Habits
 
 _OFFERS: Final = 3
@@ -76,7 +77,7 @@ class Feeder:
         :class:`~tenantry.kernel.errors.DependencyError` and
         :class:`~tenantry.kernel.errors.UsageError`; the session is then to be closed."""
         batch, full = await self._fetched(view, limit, ordered)
-        found = self._stager().sorted(batch.messages, held)
+        found = await self._sorted(batch.messages, held)
         position, left = self._after(batch.messages), self._newly_left(len(found.left))
         if not (batch.messages or batch.exhausted):
             return Fed()
@@ -104,7 +105,7 @@ class Feeder:
         batch, full = await self._fetched(view, limit, ordered)
         # A source that forgets what is acknowledged begins anew with each session.
         dry = DryRun() if fresh and not self._position else dry
-        found = self._stager().sorted(batch.messages, {})
+        found = await self._sorted(batch.messages, {})
         bad = sum(bool(each.broken) for each in found.staged)
         dry = DryRun(dry.matched + len(found.staged), dry.left + len(found.left), dry.broken + bad)
         await self._reader.settle((), [each.receipt for each in batch.messages])
@@ -114,6 +115,16 @@ class Feeder:
     async def exhaust(self) -> None:
         """Say that nothing more will come. Raises :class:`Superseded`."""
         await self._stage((), self._window(None, 0, exhausted=True))
+
+    async def _sorted(self, messages: Sequence[Fetched], held: Mapping[str, str]) -> Sorted:
+        """What takes long is done one by one in a thread: leases and other replays wait for none of it."""
+        stager = self._stager()
+        if not stager.is_slow(messages):
+            return stager.sorted(messages, held)
+        each_alone = [await asyncio.to_thread(stager.sorted, (each,), held) for each in messages]
+        return Sorted(
+            *(tuple(chain.from_iterable(part)) for part in zip(*map(_parts, each_alone), strict=True))
+        )
 
     def _stager(self) -> Stager:
         """Compiled when it is first needed: a spec that cannot be is a fault of its replay alone."""
@@ -187,6 +198,10 @@ class Feeder:
         parked = (each for each, fate in zip(staged, fed.fates, strict=True) if fate is Fate.PARKED)
         for rule, count in Counter(each.park_rule or "unknown" for each in parked).items():
             self._around.events(MessagesParked(tenant, replay, rule, count))
+
+
+def _parts(found: Sorted) -> tuple[Sequence[Any], ...]:
+    return found.taken, found.staged, found.left
 
 
 async def _unless(ordered: asyncio.Event, fetch: Coroutine[Any, Any, Batch]) -> Batch:

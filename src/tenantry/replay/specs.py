@@ -43,8 +43,9 @@ from tenantry.kernel.instant import Timestamp, as_timestamp
 from tenantry.kernel.tenant import TenantId, identifier
 from tenantry.lanes.model import Target
 from tenantry.replay import connections
-from tenantry.replay.edits import compiled
+from tenantry.replay.edits import HEADER, compiled
 from tenantry.replay.filters import check_ranges, compiled_value
+from tenantry.replay.json_path import json_path
 from tenantry.replay.model import (
     Budget,
     Edit,
@@ -62,6 +63,8 @@ KINDS: Final = ("dead_letters", *connections.KINDS)
 
 MOST_EDITS: Final = 100
 MOST_CONDITIONS: Final = 100
+MOST_WIDE: Final = 10
+"""Paths with a wildcard, a slice or ``..``, in filters and edits together: each walks through every payload."""
 LONGEST_NOTE: Final = 500
 LONGEST_SPEC: Final = 64 * 1024
 """Bytes of a spec as it is kept: whoever leads a replay reads its spec again with each renewal of its lease,
@@ -122,10 +125,25 @@ def check_spec(spec: ReplaySpec) -> None:
     Raises as that does."""
     plain = encode_spec(spec)
     decode_spec(spec.tenant, plain)
+    _refuse_wide(spec)
     size = len(json.dumps(plain, ensure_ascii=False).encode())
     if size > LONGEST_SPEC:
         told, most = Described(f"a spec of {size:,} bytes"), f"at most {LONGEST_SPEC:,}"
         raise InvalidValue("document", told, most)
+
+
+def wide_paths(spec: ReplaySpec) -> list[str]:
+    """The paths of filters and edits that may mean many places: each walks through a whole payload. Pure."""
+    paths = [path for path, _ in spec.filters.json]
+    paths += [edit.at for edit in spec.edits if not edit.at.startswith(HEADER)]
+    return [each for each in paths if json_path(each, path="document").singular is None]
+
+
+def _refuse_wide(spec: ReplaySpec) -> None:
+    wide = wide_paths(spec)
+    if len(wide) > MOST_WIDE:
+        told = Described(f"a spec with {len(wide)} paths that mean many places")
+        raise InvalidValue("document", told, f"at most {MOST_WIDE} paths with *, a slice or ..")
 
 
 def encode_spec(spec: ReplaySpec) -> dict[str, object]:

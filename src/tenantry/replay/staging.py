@@ -12,9 +12,13 @@ from tenantry.replay.edits import Editor, Unedited
 from tenantry.replay.filters import Filter
 from tenantry.replay.model import Fetched, Message, ReplaySpec, Staged
 from tenantry.replay.poison import origin_of
+from tenantry.replay.specs import wide_paths
 
 NOWHERE: Final = Target("unknown")
 """Stands for the target of a message of which nobody says where it was to go."""
+
+_LONG: Final = 16 * 1024
+"""Bytes of a payload from which on a path of many places takes tens of milliseconds."""
 
 NO_TARGET: Final = "nobody says where it was to go; give the replay a target"
 REFUSED: Final = "the store cannot hold this message"
@@ -37,6 +41,12 @@ class Stager:
     def __init__(self, spec: ReplaySpec, draw_id: Callable[[], str]) -> None:
         self._spec, self._draw_id = spec, draw_id
         self._filter, self._editor = Filter(spec.filters), Editor(spec.edits)
+        self._is_wide = bool(wide_paths(spec))
+
+    def is_slow(self, fetched: Sequence[Fetched]) -> bool:
+        """Whether these could take so long that no other task should wait for it: long payloads, of which a
+        path asks for many places. O(messages)."""
+        return self._is_wide and any(len(each.message.payload) > _LONG for each in fetched)
 
     def sorted(self, fetched: Sequence[Fetched], held: Mapping[str, str]) -> Sorted:
         """``held``: the classes that are held, with why. O(bytes)."""

@@ -682,3 +682,16 @@ async def test_a_row_that_cannot_be_read_does_not_end_the_replays_that_are_led(w
     world.store.take = take  # type: ignore[method-assign]
     other = world.start(Place(messages(10)), target=Target("https://b.example/"))
     assert (await world.ended(other)).counts == Counts(delivered=10)
+
+
+async def test_what_takes_long_to_edit_is_edited_beside_the_loop_and_stays_in_order(world: World) -> None:
+    long = [replace(each, payload=b"[" + b"0," * 9_000 + b"0]") for each in messages(6)]
+    place = Place([*long, *messages(2, error_class="timeout")])
+    only = Filters(error_classes=frozenset({long[0].error_class}))
+    replay = world.start(place, filters=only, edits=(Edit(EditKind.SET, "$[*]", "1"),))
+    world.launch()
+    view = await world.ended(replay)
+    assert (view.counts.delivered, view.counts.left) == (6, 2)
+    staged = [job.staged for job in world.jobs(replay)]
+    assert [each.message.id for each in staged] == [f"m{n}" for n in range(6)]
+    assert {each.payload for each in staged} == {b"[" + b"1," * 9_000 + b"1]"}

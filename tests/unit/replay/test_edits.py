@@ -133,3 +133,11 @@ def test_one_edit_that_cannot_be_made_refuses_the_whole_message() -> None:
 def test_an_edit_that_can_never_be_made_is_refused_at_once(edit: Edit, words: str) -> None:
     with pytest.raises(InvalidValue, match=words):
         Editor([edit])
+
+
+def test_a_value_for_very_many_places_is_not_written_into_all_of_them() -> None:
+    payload = b"[" + b"0," * 2_000 + b"0]"
+    editor = Editor([Edit(EditKind.SET, "$[*]", '"' + "x" * 1_000 + '"')])
+    made = editor.edit(payload, {})
+    assert isinstance(made, Unedited)
+    assert made.reason == "$[*] means 2,001 places, too many to set all of them to this value"

@@ -1,5 +1,6 @@
 """The side of people: a plan looks and consumes nothing, and an order is carried out or says why not."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
@@ -50,7 +51,8 @@ class Desk:
         self.closed = 0
         tier = Tier(TierName("gold"), replays=1, replayed_a_day=100)
         directory = MemoryDirectory(Registry((tier,), (TenantDocument(ACME, tier.name),)))
-        around = Surroundings(directory, self.clock, SeededRandomness(1), self.told.append)
+        self.randomness = SeededRandomness(1)
+        around = Surroundings(directory, self.clock, self.randomness, self.told.append)
         books = ReplayBooks(MemoryQueueStore(self.clock, SeededRandomness(2)))
         self.store = MemoryReplayStore(books)
         self.service = ReplayService(
@@ -207,3 +209,35 @@ async def test_a_payload_that_no_job_may_have_is_not_sent_back() -> None:
     desk = Desk(Place(messages(1)))
     with pytest.raises(InvalidValue, match="at most 1,048,576 bytes"):
         await desk.service.send_back(ACME, JobId(str(UUID(int=1))), payload=b"x" * 1_048_577)
+
+
+async def test_a_plan_of_what_takes_long_to_look_at_keeps_nobody_else_waiting() -> None:
+    long = [replace(each, payload=b"[" + b"0," * 20_000 + b"0]") for each in messages(4)]
+    turns = 0
+
+    async def another() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(another())
+    desk = Desk(Place(long, LOG))
+    planned = await desk.service.plan(of(edits=(Edit(EditKind.SET, "$[*]", "1"),)))
+    other.cancel()
+    assert turns > 50
+    assert (planned.report.sample, planned.report.whole) == (4, True)
+
+
+async def test_a_plan_looks_no_longer_than_there_is_patience_and_says_that_it_saw_a_part() -> None:
+    long = [replace(each, payload=b"[" + b"0," * 9_000 + b"0]") for each in messages(4)]
+    desk = Desk(Place(long, LOG))
+    draw = desk.randomness.time_ordered_id
+
+    def slow() -> str:
+        desk.clock.advance(0.03)
+        return draw()
+
+    desk.randomness.time_ordered_id = slow  # type: ignore[method-assign]
+    report = (await desk.service.plan(of(edits=(Edit(EditKind.SET, "$[*]", "1"),)))).report
+    assert (report.sample, report.whole, report.count) == (2, False, 4)

@@ -1,5 +1,6 @@
 """A spec that a person writes is read as it is meant, or refused with every fault and its place."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -152,3 +153,11 @@ def test_a_spec_too_long_to_be_read_with_each_renewal_is_refused() -> None:
     spec = ReplaySpec(tenant=ACME, source=SourceAddress("dead_letters"), edits=(edit,))
     with pytest.raises(InvalidValue, match=r"at most 65,536"):
         check_spec(spec)
+
+
+def test_paths_that_walk_through_every_payload_are_few() -> None:
+    edits = tuple(Edit(EditKind.REMOVE, f"$.list[*].n{n}") for n in range(11))
+    spec = ReplaySpec(tenant=ACME, source=SourceAddress("dead_letters"), edits=edits)
+    with pytest.raises(InvalidValue, match="11 paths that mean many places"):
+        check_spec(spec)
+    check_spec(replace(spec, edits=(*edits[:10], Edit(EditKind.REMOVE, "$.one"))))
