@@ -64,7 +64,7 @@ KINDS: Final = ("dead_letters", *connections.KINDS)
 MOST_EDITS: Final = 100
 MOST_CONDITIONS: Final = 100
 MOST_WIDE: Final = 10
-"""Paths with a wildcard, a slice or ``..``, in filters and edits together: each walks through every payload."""
+"""Paths with a wildcard, a slice or ``..``, of filters and edits: each walks through a whole payload."""
 LONGEST_NOTE: Final = 500
 LONGEST_SPEC: Final = 64 * 1024
 """Bytes of a spec as it is kept: whoever leads a replay reads its spec again with each renewal of its lease,
