@@ -61,12 +61,12 @@ class Tenants:
         one, too. Raises what :mod:`tenantry.bindings.errors` lists,
         :class:`~tenantry.kernel.errors.InvalidValue` for what is no tenant, and what asyncpg raises."""
         own = None if isinstance(self._source, asyncpg.Pool) else self._source
-        outer = open_here(self.binding)
+        outer = open_here(self.binding) if own is not None else None
         opened = enter(self.binding, tenant, own, doing="a transaction over asyncpg")
         try:
             async with self._connection() as connection:
                 begun = connection.transaction(isolation=isolation, readonly=readonly, deferrable=deferrable)
-                if own is None or outer is None or outer.connection is not own:
+                if outer is None or outer.connection is not own:
                     _carry(begun, self._messages(begun, opened.value))
                 await begun.__aenter__()
                 try:

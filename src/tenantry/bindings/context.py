@@ -8,9 +8,10 @@ thread that opened it: a copy of the context does not make it the child's.
 
 import asyncio
 import threading
+from asyncio import _get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from tenantry.bindings.errors import OtherTenant
@@ -44,23 +45,25 @@ def current_tenant() -> object | None:
 @dataclass(slots=True, eq=False)
 class Open:
     """A bound transaction that is open. ``named``: the tenant as it was given, and ``value`` as it is bound.
-    ``connection``: the driver's, when it was the caller's own."""
+    ``connection``: the driver's, when it was the caller's own. ``outer``: what was noted here before."""
 
     binding: Binding
     named: object | None
     value: str
     connection: object | None
     runner: object
+    outer: "Open | None"
     live: bool = True
-    token: "Token[Open | None] | None" = None
+
+    def is_of(self, binding: Binding, runner: object) -> bool:
+        """Whether it is open yet, of ``binding``, and opened by ``runner``, a task or thread."""
+        return self.live and self.runner is runner and self.binding == binding
 
 
 def open_here(binding: Binding) -> Open | None:
     """The innermost transaction of ``binding`` that this very task or thread has open."""
     found = _open.get()
-    if found is None or not found.live or found.binding != binding or found.runner is not _runner():
-        return None
-    return found
+    return found if found is not None and found.is_of(binding, _runner()) else None
 
 
 def enter(binding: Binding, tenant: object | None, connection: object | None = None, *, doing: str) -> Open:
@@ -68,13 +71,14 @@ def enter(binding: Binding, tenant: object | None, connection: object | None = N
 
     Raises :class:`TenantMissing`, :class:`OtherTenant` when one of another tenant is open here, and
     :class:`~tenantry.kernel.errors.InvalidValue`."""
-    named = current_tenant() if tenant is None else tenant
+    named = _current.get() if tenant is None else tenant
     value = value_of(binding, named, doing=doing)
-    outer = open_here(binding)
-    if outer is not None and outer.value != value:
-        raise OtherTenant(value, outer.value)
-    opened = Open(binding, named, value, connection, _runner())
-    opened.token = _open.set(opened)
+    runner, found = _runner(), _open.get()
+    if found is not None and found.is_of(binding, runner) and found.value != value:
+        raise OtherTenant(value, found.value)
+    outer = found if found is not None and found.live else None  # what is over would be kept for ever
+    opened = Open(binding, named, value, connection, runner, outer)
+    _open.set(opened)
     return opened
 
 
@@ -92,13 +96,10 @@ def check_statement(opened: Open) -> None:
 def leave(opened: Open) -> None:
     """Note its end, in the context in which it was opened, or in another one: then it is only marked."""
     opened.live = False
-    if opened.token is not None and _open.get() is opened:
-        _open.set(opened.token.old_value if isinstance(opened.token.old_value, Open) else None)
+    if _open.get() is opened:
+        _open.set(opened.outer)
 
 
 def _runner() -> object:
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        task = None
-    return task or threading.current_thread()
+    loop = _get_running_loop()  # get_running_loop() raises in a thread without one, which takes long
+    return (loop and asyncio.current_task(loop)) or threading.current_thread()

@@ -61,9 +61,10 @@ class _Tenants:
 
     def _entered(self, tenant: object | None) -> tuple[Open, bool]:
         """The transaction noted, and whether it is a savepoint of one that is open on the same connection."""
-        outer = open_here(self.binding)
-        opened = enter(self.binding, tenant, self._own, doing="a transaction over psycopg")
-        return opened, self._own is not None and outer is not None and outer.connection is self._own
+        own = self._own
+        outer = open_here(self.binding) if own is not None else None
+        opened = enter(self.binding, tenant, own, doing="a transaction over psycopg")
+        return opened, outer is not None and outer.connection is own
 
     def _envelope(self, connection: Either, value: str) -> Envelope:
         return Envelope(self.binding, value, begin=begin_of(connection), judged=self._judged)
