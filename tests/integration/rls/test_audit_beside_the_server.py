@@ -241,13 +241,12 @@ async def test_privileges_are_held_by_whom_the_server_says(planted: Any) -> None
 
 
 async def test_the_sql_of_every_fix_runs_on_the_schema_that_it_was_written_for(planted: Any) -> None:
-    """One case a rule, so that no fix is written in words that the server does not know."""
+    """One case a rule, so that no fix is in words that the server does not know: on the oldest; and on
+    the newest what that one cannot have."""
     from tenantry.testing.row_policies import cases
 
-    failed = []
-    for case in cases():
-        if case.server > planted.get_server_version().major:
-            continue
+    oldest, failed = planted.get_server_version().major == 15, []
+    for case in {each.rule: each for each in cases() if (each.server <= 15) is oldest}.values():
         savepoint = planted.transaction()
         await savepoint.start()
         try:

@@ -94,6 +94,7 @@ def url(rls_databases: Databases) -> str:
     return rls_databases()
 
 
+@pytest.mark.parametrize("rls_server", [18], indirect=True)  # the forms on both are those of apply's tests
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tables().filter(_fits), NAMES.filter(lambda each: len(each.encode()) <= 63), st.booleans())
 def test_any_declaration_is_carried_out_twice_means_what_it_says_and_is_taken_back(

@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "invariants.md"
 LAWS = [f"F{n}" for n in range(1, 9)] + [f"K{n}" for n in range(1, 6)] + ["I1", "I2"]
 CASES = [f"Q{n}" for n in range(1, 21)] + [f"P{n}" for n in range(1, 5)] + [f"L{n}" for n in range(1, 10)]
 CASES += [f"S{n}" for n in range(1, 11)] + [f"R{n}" for n in range(1, 11)]
-CASES += [f"D{n}" for n in range(1, 4)]
+CASES += [f"D{n}" for n in range(1, 10)]
 
 HOMES = "(QueueStore|Scheduling|ReplayStore)"
 """The suites that stores run."""
