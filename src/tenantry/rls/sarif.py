@@ -8,6 +8,7 @@ the declaration can be named as one.
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from tenantry.rls.audit import Report
 from tenantry.rls.model import Finding, Severity
@@ -84,7 +85,7 @@ def _result(finding: Finding, place: int, file: str) -> dict[str, Any]:
         "logicalLocations": [{"fullyQualifiedName": name or kind, "kind": _KINDS.get(kind, kind)}]
     }
     if file:
-        location["physicalLocation"] = {"artifactLocation": {"uri": file}, "region": {"startLine": 1}}
+        location["physicalLocation"] = {"artifactLocation": {"uri": quote(file)}, "region": {"startLine": 1}}
     return {
         "ruleId": finding.rule,
         "ruleIndex": place,
