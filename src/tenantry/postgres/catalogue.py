@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -57,32 +58,41 @@ _Rows = Mapping[str, list[_Row]]
 
 @dataclass(frozen=True, slots=True)
 class PostgresCatalogue:
-    """The port :class:`tenantry.rls.ports.Catalogue` over one URL; a connection for each reading."""
+    """The port :class:`tenantry.rls.ports.Catalogue` over one URL; a connection for each reading.
+
+    ``lock_wait``: how long it waits for a table that somebody has locked against readers (a migration)."""
 
     url: str
+    lock_wait: timedelta = timedelta(seconds=5)
 
     async def facts(self) -> Facts:
         """See the port. A login without any privilege beyond CONNECT will do."""
         connection = await connect_once(self.url)
         try:
             with translated("reading the catalogue"):
-                return await _settled(connection)
+                return await _settled(connection, self.lock_wait)
         finally:
             await connection.close()
 
 
-async def _settled(connection: "asyncpg.Connection[asyncpg.Record]") -> Facts:
+async def _settled(connection: "asyncpg.Connection[asyncpg.Record]", lock_wait: timedelta) -> Facts:
     """The server writes expressions from what there is at that moment, not at the snapshot's: where something
     has been dropped since, it may report an internal error. The next snapshot knows of the drop."""
     for _ in range(_ATTEMPTS - 1):
         with suppress(asyncpg.InternalServerError):
-            return await read_facts(connection)
-    return await read_facts(connection)
+            return await read_facts(connection, lock_wait)
+    return await read_facts(connection, lock_wait)
 
 
-async def read_facts(connection: "asyncpg.Connection[asyncpg.Record]") -> Facts:
-    """The facts of the database that ``connection`` is on, in a transaction of its own."""
+async def read_facts(
+    connection: "asyncpg.Connection[asyncpg.Record]", lock_wait: timedelta | None = None
+) -> Facts:
+    """The facts of the database that ``connection`` is on, in a transaction of its own. ``lock_wait``: as for
+    :class:`PostgresCatalogue`; None for the connection's own."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
+        if lock_wait is not None:
+            wait = f"{lock_wait / timedelta(milliseconds=1):.0f}ms"
+            await connection.execute("SELECT set_config('lock_timeout', $1, true)", wait)
         rows = await _read_rows(connection)
     return facts_of(rows)
 

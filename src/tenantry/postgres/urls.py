@@ -127,7 +127,20 @@ def _checked(url: str, path: str) -> SplitResult:
         raise InvalidValue(path, f"{parts.scheme}:…", _ACCEPTED)
     if len(parts.path) < 2:
         raise InvalidValue(path, redacted(url), _ACCEPTED, "It names no database.")
+    for port in _ports(parts):
+        if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise InvalidValue(
+                f"{path} port", port, "a whole number from 1 to 65535", "It stands behind the host."
+            )
     return parts
+
+
+def _ports(parts: SplitResult) -> list[str]:
+    """Those that are given, of each host."""
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    behind = (each.rpartition("]")[2] if each.startswith("[") else each for each in hosts)
+    given = [each.rpartition(":")[2] for each in behind if ":" in each]
+    return [each for each in (*given, *dict(_options(parts)).get("port", "").split(",")) if each]
 
 
 def _options(parts: SplitResult) -> list[tuple[str, str]]:

@@ -71,6 +71,9 @@ def test_the_pgbouncer_flag_can_be_given_as_an_argument() -> None:
         "postgresql://root:secret@db",
         "postgresql://root:secret@db/",
         "postgresql://root:secret@[db/app",
+        "postgresql://root:secret@db:notaport/app",
+        "postgresql://root:secret@one:5432,two:70000/app",
+        "postgresql://root:secret@/app?host=/tmp&port=0",
         "postgresql://root:secret@db/app?pgbouncer=maybe",
     ],
 )

@@ -2,9 +2,12 @@
 
 import asyncio
 from contextlib import suppress
+from datetime import timedelta
 
 import asyncpg
+import pytest
 
+from tenantry.kernel.errors import StoreUnavailable
 from tenantry.postgres.catalogue import PostgresCatalogue
 from tenantry.rls import Declared, audit
 
@@ -56,3 +59,21 @@ async def test_a_reading_beside_others_ddl_is_whole_and_raises_nothing(empty_dat
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*changing)
     assert seen, "nothing was read"
+
+
+async def test_a_reading_does_not_wait_for_ever_for_a_table_that_a_migration_has_locked(
+    empty_database_url: str,
+) -> None:
+    migration = await asyncpg.connect(empty_database_url)
+    await migration.execute("CREATE TABLE hot (tenant_id int, id int); CREATE INDEX ON hot (id) WHERE id > 3")
+    transaction = migration.transaction()
+    await transaction.start()
+    try:
+        await migration.execute("LOCK TABLE hot IN ACCESS EXCLUSIVE MODE")
+        catalogue = PostgresCatalogue(empty_database_url, lock_wait=timedelta(milliseconds=50))
+        with pytest.raises(StoreUnavailable, match="a lock was not to be had in time"):
+            async with asyncio.timeout(30):
+                await catalogue.facts()
+    finally:
+        await transaction.rollback()
+        await migration.close()
