@@ -11,7 +11,7 @@ import msgspec
 
 from tenantry.config.syntax import decoded, parse_json
 from tenantry.config.validation import Described, RegistryErrors
-from tenantry.kernel.errors import DependencyError, InvalidValue, SourceUnavailable, StoreUnavailable
+from tenantry.kernel.errors import DependencyError, InvalidValue, SourceUnavailable
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId
 from tenantry.queue.model import JobId
@@ -222,7 +222,7 @@ def _not_parked() -> Refused:
     )
 
 
-def _away(error: SourceUnavailable) -> StoreUnavailable | Refused:
+def _away(error: SourceUnavailable) -> Refused:
     return refused("source-unavailable", f"{error}. The plan was not made; try again later.")
 
 

@@ -1,5 +1,6 @@
 """Replays as they are in JSON: what a tenant asks for, and what it is told."""
 
+from base64 import b64encode
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -146,8 +147,6 @@ def plan_out(planned: Planned, progress: Progress) -> ReplayPlan:
 
 
 def parked_out(message: ParkedMessage) -> Parked:
-    from base64 import b64encode
-
     try:
         text, raw = message.payload.decode(), None
     except UnicodeDecodeError:

@@ -26,6 +26,8 @@ from tenantry.testing.conformance.replay_world import end_of, several, spec_of, 
 from tenantry.testing.conformance.world import ACME, GLOBEX, Hand
 
 pytestmark = pytest.mark.needs_postgres
+_WAITING_FOR_A_LOCK = """SELECT count(*) FROM pg_stat_activity
+                          WHERE datname = current_database() AND wait_event_type = 'Lock'"""
 
 
 @dataclass(slots=True)
@@ -156,6 +158,28 @@ async def test_a_tenants_login_reads_its_own_replays_and_keys_and_changes_none(
 
 
 # -- many sessions at once ----------------------------------------------------------------------------------
+
+
+async def test_who_waits_for_a_place_and_who_gives_it_never_wait_for_each_other(rooms: Rooms) -> None:
+    one = Quotas(replays=1)
+    for _ in range(2):
+        plan = await rooms.desk.plan(spec_of(), Membership(), "")
+        assert await rooms.desk.start(ACME, plan.id, one) is not None
+    waiting = next(each for each in await rooms.store.take("one", 600.0, limit=2) if each.hold)
+    async with rooms.database.side.acquire() as giver:
+        given = giver.transaction()
+        await given.start()
+        await giver.execute("SELECT tenantry.replay_tenant('acme')")
+        await giver.execute("UPDATE tenantry.replay_tenants SET most_running = 2")
+        lease = Lease(waiting.id, waiting.token)
+        admitting = asyncio.create_task(rooms.store.admit(lease, Quotas(replays=2)))
+        while not await rooms.database.engine.fetchval(_WAITING_FOR_A_LOCK):
+            assert not admitting.done()
+        await giver.execute("SELECT tenantry.place_replays('acme')")
+        await given.commit()
+    view = await admitting
+    assert view is not None
+    assert view.state is ReplayState.RUNNING
 
 
 async def test_the_flows_of_a_forgotten_replay_go_with_it_and_a_planner_that_knew_them_plans_on(

@@ -587,10 +587,13 @@ CREATE FUNCTION tenantry.admit_replay(p_replay text, p_token bigint, p_most inte
 DECLARE
     whose text;
 BEGIN
-    SELECT tenant_id INTO whose FROM tenantry.replays
-     WHERE replay_id = p_replay AND token = p_token AND lease_until > clock_timestamp() FOR NO KEY UPDATE;
+    -- The tenant's row first: whoever gives places holds it, and then wants the rows of those that wait, such as this one.
+    SELECT tenant_id INTO whose FROM tenantry.replays WHERE replay_id = p_replay;
     IF NOT FOUND THEN RETURN NULL; END IF;
     PERFORM tenantry.replay_tenant(whose);
+    PERFORM FROM tenantry.replays
+      WHERE replay_id = p_replay AND token = p_token AND lease_until > clock_timestamp() FOR NO KEY UPDATE;
+    IF NOT FOUND THEN RETURN NULL; END IF;
     UPDATE tenantry.replay_tenants SET most_running = p_most WHERE tenant_id = whose;
     PERFORM tenantry.place_replays(whose);
     RETURN p_replay;
