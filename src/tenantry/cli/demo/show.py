@@ -85,6 +85,7 @@ async def perform(options: "DemoOptions") -> None:
         options.json.write_bytes(as_json(told))
     if not kept:
         print("\n  A promise did not hold in this run.", flush=True)
+        print("  If it is the one about waits: is this machine busy with something else?", flush=True)
         raise SystemExit(1)
 
 
