@@ -1,4 +1,8 @@
-"""Each rule finds what is broken, nothing else does, and the twin that is right is left alone."""
+"""Each rule finds what is broken, nothing else does, and the twin that is right is left alone.
+
+Every case on the newest server; on the oldest as well one a rule, of what servers keep in other words by
+their version: the trees of policies and views, memberships.
+"""
 
 from dataclasses import replace
 
@@ -12,23 +16,40 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CASES = cases()
 ALIKE = frozenset({"covert", "operations"})
-"""Families whose facts are kept alike by every server version."""
+"""Families whose facts every version keeps alike."""
 
-ON_18 = [pytest.param(18, case, id=f"18-{case.name}") for case in CASES]
-ON_15 = [
-    pytest.param(15, case, id=f"15-{case.name}")
-    for case in {each.rule: each for each in CASES if each.server <= 15}.values()
-    if case.family not in ALIKE
-]
-"""One case a rule, of what older servers keep in other words: trees of policies and views, memberships."""
+OF_EACH = {each.rule: each for each in CASES if each.server <= 15 and each.family not in ALIKE}
+ON_BOTH = [pytest.param(case, id=case.name) for case in OF_EACH.values()]
+ON_18 = [pytest.param(case, id=case.name) for case in CASES if case not in OF_EACH.values()]
 
-on_each = pytest.mark.parametrize(("rls_server", "case"), [*ON_18, *ON_15], indirect=["rls_server"])
+on_newest = pytest.mark.parametrize("rls_server", [18], indirect=True)
 
 
-@on_each
+@pytest.mark.parametrize("case", ON_BOTH)
 async def test_the_rule_and_only_the_rule_is_found_where_it_is_broken(
     case: Case, facts_of_shop: FactsAfter
 ) -> None:
+    await _is_found(case, facts_of_shop)
+
+
+@on_newest
+@pytest.mark.parametrize("case", ON_18)
+async def test_the_rule_is_found_in_each_of_its_variants(case: Case, facts_of_shop: FactsAfter) -> None:
+    await _is_found(case, facts_of_shop)
+
+
+@pytest.mark.parametrize("case", ON_BOTH)
+async def test_nothing_is_found_in_the_twin_that_is_right(case: Case, facts_of_shop: FactsAfter) -> None:
+    await _is_clean(case, facts_of_shop)
+
+
+@on_newest
+@pytest.mark.parametrize("case", ON_18)
+async def test_nothing_is_found_in_a_variants_twin(case: Case, facts_of_shop: FactsAfter) -> None:
+    await _is_clean(case, facts_of_shop)
+
+
+async def _is_found(case: Case, facts_of_shop: FactsAfter) -> None:
     facts = await facts_of_shop(case.broken)
     if case.version:
         facts = replace(facts, server=replace(facts.server, version=case.version))
@@ -37,10 +58,8 @@ async def test_the_rule_and_only_the_rule_is_found_where_it_is_broken(
     assert {each.rule for each in found} == {case.rule, *case.also}, [each.message for each in found]
 
 
-@on_each
-async def test_nothing_is_found_in_the_twin_that_is_right(case: Case, facts_of_shop: FactsAfter) -> None:
-    facts = await facts_of_shop(case.right)
-    found = audit(facts, case.declared).findings
+async def _is_clean(case: Case, facts_of_shop: FactsAfter) -> None:
+    found = audit(await facts_of_shop(case.right), case.declared).findings
     assert [f"{each.key}: {each.message}" for each in found] == []
 
 
