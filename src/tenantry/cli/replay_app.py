@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from tenantry.cli.desk_runs import for_tenant
+from tenantry.cli.desk_runs import at_desk
 from tenantry.cli.options import OnDatabase, group
 from tenantry.kernel.errors import UsageError
 
@@ -47,10 +47,22 @@ def with_replays(options: OfTenant, look: "Callable[[ReplayService, TenantId], C
     """What ``look`` finds with the tenant's replays. Raises :class:`UnknownTenant`, and as
     :func:`tenantry.cli.desk.opened`."""
 
-    async def at(desk: "Desk", tenant: "TenantId") -> T:
-        return await look(service(desk, options.connections_file), tenant)
+    async def at(desk: "Desk") -> T:
+        replays = service(desk, options.connections_file)
+        return await look(replays, await _tenant(desk, replays, options))
 
-    return for_tenant(options, options.tenant, at)
+    return at_desk(options, at)
+
+
+async def _tenant(desk: "Desk", replays: "ReplayService", options: OfTenant) -> "TenantId":
+    """One of the registry; or, for orders to one replay, one that is there no more and has replays still."""
+    from tenantry.kernel.tenant import tenant_id
+
+    if isinstance(options, OneReplay):
+        tenant = tenant_id(options.tenant)
+        if await replays.replays(tenant, limit=1):
+            return tenant
+    return desk.known(options.tenant)
 
 
 def read_at_most(option: str, path: Path, most: int) -> bytes:

@@ -32,6 +32,11 @@ def over_running(most: int | None) -> Hold:
     return Hold(HoldRule.CONCURRENCY, f"the tenant's {most} replays are running: it waits for a place")
 
 
+def gone(again_at: Timestamp) -> Hold:
+    """The tenant is in the registry no more, so no tier gives it anything."""
+    return Hold(HoldRule.QUOTA, "the tenant is in the registry no more: add it again, or cancel", again_at)
+
+
 def quotas_of(tier: Tier | None) -> Quotas:
     """What a tier gives each of its tenants; none to a tenant that is in the registry no more. Pure."""
     return Quotas() if tier is None else Quotas(tier.replayed_a_day, tier.dedup_keys, tier.replays)

@@ -26,6 +26,7 @@ from tenantry.replay.lanes_ahead import LanesAhead
 from tenantry.replay.lifecycle import ENDED
 from tenantry.replay.model import Hold, HoldRule, Lease, ReplayState, ReplayView
 from tenantry.replay.progress import DryRun, Progress, encoded, in_circles, is_circling
+from tenantry.replay.quotas import gone
 from tenantry.replay.reading import Reader, arrived
 from tenantry.replay.watch import Watch
 
@@ -142,7 +143,7 @@ class Run:
         self._tell_circles()
 
     async def _running(self) -> Seconds:
-        hold = self._rule()
+        hold = self._rule() or self._tenantless()
         if hold is not None:
             return await self._hold(hold)
         if self.view.exhausted:
@@ -162,6 +163,15 @@ class Run:
         if view.exhausted:
             return found if found is not None and found.stops and view.counts.unended else None
         return found or budget.sample_run(view.spec, view.membership, view.counts, sampled=view.sampled)
+
+    def _tenantless(self) -> Hold | None:
+        """Nothing more is taken for a tenant that is gone: no tier says what it may use, and no key of its own
+        can stop it. What was taken ends."""
+        view = self.view
+        if view.exhausted or self._around.directory.tier_of(view.spec.tenant) is not None:
+            return None
+        again_at = Timestamp(self._around.clock.now() + self._settings.retry_source_cap)
+        return gone(again_at)
 
     def _outlook(self) -> window.Outlook:
         return window.Outlook(self.view.counts.unended, self._ahead.permits, self._watch.rate)

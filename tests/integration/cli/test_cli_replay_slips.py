@@ -38,6 +38,19 @@ def test_a_condition_that_is_nested_too_deeply_is_the_askers_slip(registered: Co
     assert "PATH=JSON" in registered("replay", "plan", *OF, "--where", "$.a=" + "[" * 100_000, code=2)
 
 
+def test_a_replay_of_a_tenant_that_is_gone_can_still_be_looked_at_and_cancelled(
+    registered: Command, tmp_path: Path
+) -> None:
+    replay = said(registered("replay", "plan", *OF, "--json"))["replay"]
+    without = tmp_path / "without.toml"
+    without.write_text('[tenants]\nglobex = "free"\n')
+    registered("tenants", "import", str(without), "--yes")
+    assert "unknown tenant 'acme'" in registered("replay", "start", *OF, replay, code=2)
+    assert said(registered("replay", "status", *OF, replay, "--json"))["state"] == "planned"
+    assert said(registered("replay", "cancel", *OF, replay, "--json"))["state"] == "cancelled"
+    assert "unknown tenant" in registered("replay", "status", "-t", "nobody", replay, code=2)
+
+
 def test_nothing_is_started_where_nobody_could_watch_it(registered: Command) -> None:
     replay = said(registered("replay", "plan", *OF, "--json"))["replay"]
     assert "needs a terminal" in registered("replay", "start", *OF, replay, "--watch", code=2)

@@ -695,3 +695,19 @@ async def test_what_takes_long_to_edit_is_edited_beside_the_loop_and_stays_in_or
     staged = [job.staged for job in world.jobs(replay)]
     assert [each.message.id for each in staged] == [f"m{n}" for n in range(6)]
     assert {each.payload for each in staged} == {b"[" + b"1," * 9_000 + b"1]"}
+
+
+async def test_nothing_more_is_taken_for_a_tenant_that_is_gone_until_it_is_back() -> None:
+    world = World(replace(QUICK, lease_for=10_000.0))
+    before = world.directory.registry
+    place = Place(messages(200))
+    replay = world.start(place)
+    world.directory.replace(replace(before, tenants=()))
+    world.launch()
+    hold = await world.held(replay)
+    assert hold.reason.startswith("the tenant is in the registry no more")
+    assert (hold.rule, world.view(replay).counts.taken) == (HoldRule.QUOTA, 0)
+    world.directory.replace(before)
+    world.clock.advance(60.0)
+    assert (await world.ended(replay)).counts == Counts(delivered=200)
+    await world.stop()
