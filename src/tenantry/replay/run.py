@@ -165,7 +165,7 @@ class Run:
         return found or budget.sample_run(view.spec, view.membership, view.counts, sampled=view.sampled)
 
     def _tenantless(self) -> Hold | None:
-        """Nothing more is taken for a tenant that is gone: no tier says what it may use, and no key of its own
+        """Nothing more is taken for a tenant that is gone: no tier says what it may use, and no key of it
         can stop it. What was taken ends."""
         view = self.view
         if view.exhausted or self._around.directory.tier_of(view.spec.tenant) is not None:
