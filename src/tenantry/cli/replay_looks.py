@@ -125,6 +125,7 @@ def record_out(record: "Progress") -> Any:
 
 
 def _next(record: "Progress") -> str:
+    from tenantry.replay.model import HoldRule
     from tenantry.replay.progress import Phase
 
     named = f"-t {record.tenant} {record.replay}"
@@ -133,6 +134,10 @@ def _next(record: "Progress") -> str:
     if record.phase is Phase.PAUSED:
         return f"To go on: tenantry replay resume {named}"
     if record.phase is Phase.HELD and record.hold is not None and record.hold.frees_at is None:
+        if record.hold.rule is HoldRule.BUDGET:  # `continue` would be held again at once
+            return f"To go on: tenantry replay budget {named} --messages N (or --failures, --running, --until)"
+        if record.hold.rule is HoldRule.CONCURRENCY:
+            return f"It starts by itself. What is before it: tenantry replay list -t {record.tenant}"
         return f"To go on: tenantry replay continue {named}"
     if record.counts.parked:
         which = f"-t {record.tenant} --replay {record.replay}"

@@ -167,9 +167,13 @@ def _said(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _source(options: PlanOptions) -> dict[str, Any]:
+    from tenantry.replay.connections import KINDS
+
     given: dict[str, Any] = {}
     if options.source is not None:
         kind, _, rest = options.source.partition(":")
+        if kind in KINDS and not rest:
+            raise InvalidValue("--source", options.source, f"{kind}:CONNECTION/PLACE, or dead_letters alone")
         connection, slash, place = rest.partition("/")
         given = {"kind": kind, **({"connection": connection, "place": place} if slash else {"place": rest})}
     if options.source_option:
@@ -280,4 +284,9 @@ def _duration(report: "Report") -> str:
     took = report.duration
     if took.low is None or took.high is None:
         return f"how long it takes cannot be said: {took.why}"
-    return f"it takes {span(took.low)} to {span(took.high)}, at the pace that the lanes have now"
+    low, high = span(took.low), span(took.high)
+    if took.high < 1:
+        between = "less than a second"
+    else:
+        between = low if low == high else f"{low} to {high}"
+    return f"it takes {between}, at the pace that the lanes have now"

@@ -102,6 +102,7 @@ def audit(options: AuditOptions) -> None:
         _write_baseline(options, report, known)
         return
     _tell(options, facts, report)
+    _remark(options, report)
     if _fails(report, options.fail_on):
         raise typer.Exit(1)
 
@@ -224,6 +225,19 @@ def _write_baseline(options: AuditOptions, report: "Report", known: "Mapping[str
     output = Output.of(options)
     output.data({"baseline": str(file), "accepted": len(found), "removed": report.stale})
     output.line(f"Accepted {amount(len(found), 'finding')} in {file}. Write the reason beside each.")
+
+
+def _remark(options: AuditOptions, report: "Report") -> None:
+    """What a person who reads a clean report should know of it."""
+    from tenantry.rls.baseline import UNREASONED
+
+    output = Output.of(options)
+    guessed = not (options.own or options.declaration or options.role or options.service)
+    if guessed and Path("rls.toml").is_file():
+        output.note("rls.toml is here and was not read: --declaration rls.toml does")
+    unreasoned = sum(each.excuse == UNREASONED for each in report.accepted)
+    if unreasoned:
+        output.note(f"{amount(unreasoned, 'finding')} accepted without a reason: write it in {options.baseline}")
 
 
 def _tell(options: AuditOptions, facts: "Facts", report: "Report") -> None:

@@ -16,7 +16,7 @@ from tenantry.kernel.errors import InvalidValue, UnknownKey, nearest
 from tenantry.rls.model import Finding
 from tenantry.rls.rules import BY_NAME
 
-_REASON = "accepted when the baseline was written; say why"
+UNREASONED = "accepted when the baseline was written; say why"
 """What stands for a reason until a person has written one."""
 
 
@@ -53,7 +53,7 @@ def _check(key: str, reason: object) -> None:
 def written(findings: Iterable[Finding], reasons: Mapping[str, str]) -> str:
     """The file that accepts ``findings``, with the reasons that are known already."""
     keys = sorted({each.key for each in findings})
-    lines = [f"{_quoted(key)} = {_quoted(reasons.get(key, _REASON))}" for key in keys]
+    lines = [f"{_quoted(key)} = {_quoted(reasons.get(key, UNREASONED))}" for key in keys]
     return "\n".join(["[accepted]", *lines, ""])
 
 

@@ -63,3 +63,7 @@ def test_a_plan_is_cancelled_once_and_then_says_that_it_was(registered: Command)
     error = json.loads(registered("replay", "start", *OF, replay, "--json", code=2))["error"]
     assert "cancelled cannot be given 'start'" in error["message"]
     assert "there is no replay" in registered("replay", "status", "-t", "globex", replay, code=2)
+
+
+def test_a_source_without_its_place_is_told_how_it_is_written(registered: Command) -> None:
+    assert "jsonl:CONNECTION/PLACE" in registered("replay", "plan", *OF, "--source", "jsonl", code=2)

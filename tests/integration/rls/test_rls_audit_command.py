@@ -136,9 +136,10 @@ def test_a_baseline_accepts_what_is_known_and_ci_sees_what_is_new(
     file = str(tmp_path / "baseline.toml")
     run(shop, UNFORCED)
     assert tenantry("rls", "audit", "--database-url", shop, "--baseline", file, "--write-baseline")[0] == 0
-    code, out, _ = tenantry("rls", "audit", "--database-url", shop, "--baseline", file)
+    code, out, err = tenantry("rls", "audit", "--database-url", shop, "--baseline", file)
     assert code == 0
     assert "accepted  unforced-owner: table shop.invoices" in out
+    assert "accepted without a reason: write it in" in err
     run(shop, OPEN)
     code, out, _ = tenantry("rls", "audit", "--database-url", shop, "--baseline", file)
     assert code == 1
@@ -147,6 +148,17 @@ def test_a_baseline_accepts_what_is_known_and_ci_sees_what_is_new(
     code, out, _ = tenantry("rls", "audit", "--database-url", shop, "--baseline", file)
     assert code == 0
     assert "stale     unforced-owner: table shop.invoices" in out
+
+
+def test_a_declaration_that_lies_there_unread_is_remarked_on(
+    shop: str, tenantry: Tenantry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "was not read" not in tenantry("rls", "audit", "--database-url", shop)[2]
+    (tmp_path / "rls.toml").write_text(DECLARATION)
+    assert "--declaration rls.toml" in tenantry("rls", "audit", "--database-url", shop)[2]
+    words = ("--declaration", "rls.toml")
+    assert "was not read" not in tenantry("rls", "audit", "--database-url", shop, *words)[2]
 
 
 def test_a_service_role_is_excused_with_its_reason_and_refused_once_a_tenant_can_become_it(
