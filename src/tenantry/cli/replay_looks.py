@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tenantry.cli.desk import Desk
     from tenantry.kernel.tenant import TenantId
     from tenantry.replay.desk import ReplayService
-    from tenantry.replay.model import ReplayState
+    from tenantry.replay.model import HoldRule, ReplayState
     from tenantry.replay.progress import Progress
 
 
@@ -125,7 +125,6 @@ def record_out(record: "Progress") -> Any:
 
 
 def _next(record: "Progress") -> str:
-    from tenantry.replay.model import HoldRule
     from tenantry.replay.progress import Phase
 
     named = f"-t {record.tenant} {record.replay}"
@@ -134,15 +133,21 @@ def _next(record: "Progress") -> str:
     if record.phase is Phase.PAUSED:
         return f"To go on: tenantry replay resume {named}"
     if record.phase is Phase.HELD and record.hold is not None and record.hold.frees_at is None:
-        if record.hold.rule is HoldRule.BUDGET:  # `continue` would be held again at once
-            return f"To go on: tenantry replay budget {named} --messages N (or --failures, --running, --until)"
-        if record.hold.rule is HoldRule.CONCURRENCY:
-            return f"It starts by itself. What is before it: tenantry replay list -t {record.tenant}"
-        return f"To go on: tenantry replay continue {named}"
+        return _freeing(record.hold.rule, record, named)
     if record.counts.parked:
         which = f"-t {record.tenant} --replay {record.replay}"
         return f"To look at what is parked: tenantry replay parked list {which}"
     return ""
+
+
+def _freeing(rule: "HoldRule", record: "Progress", named: str) -> str:
+    from tenantry.replay.model import HoldRule
+
+    if rule is HoldRule.BUDGET:  # after `continue` alone it would be held again at once
+        return f"To go on: tenantry replay budget {named} --messages N (--failures, --running, --until)"
+    if rule is HoldRule.CONCURRENCY:
+        return f"It starts by itself. What is before it: tenantry replay list -t {record.tenant}"
+    return f"To go on: tenantry replay continue {named}"
 
 
 def _record(options: OneReplay) -> "Progress":

@@ -285,8 +285,7 @@ def _duration(report: "Report") -> str:
     if took.low is None or took.high is None:
         return f"how long it takes cannot be said: {took.why}"
     low, high = span(took.low), span(took.high)
+    between = f"about {low}" if low == high else f"{low} to {high}"
     if took.high < 1:
         between = "less than a second"
-    else:
-        between = low if low == high else f"{low} to {high}"
     return f"it takes {between}, at the pace that the lanes have now"

@@ -237,7 +237,8 @@ def _remark(options: AuditOptions, report: "Report") -> None:
         output.note("rls.toml is here and was not read: --declaration rls.toml does")
     unreasoned = sum(each.excuse == UNREASONED for each in report.accepted)
     if unreasoned:
-        output.note(f"{amount(unreasoned, 'finding')} accepted without a reason: write it in {options.baseline}")
+        some = amount(unreasoned, "finding")
+        output.note(f"{some} accepted without a reason: write it in {options.baseline}")
 
 
 def _tell(options: AuditOptions, facts: "Facts", report: "Report") -> None:
