@@ -389,7 +389,6 @@ async def test_killed_while_it_builds_an_index_it_is_finished_by_the_next_run(
 
 
 @on_newest
-@on_newest
 @pytest.mark.parametrize("steps_before", [1, 8], ids=["between indexes", "between policies"])
 async def test_killed_between_any_two_steps_it_leaves_whole_tables_and_is_finished_by_the_next_run(
     rls_databases: Databases, app_user: str, tmp_path: Path, steps_before: int
