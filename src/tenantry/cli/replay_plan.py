@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tenantry.cli.options import command
-from tenantry.cli.output import Output
+from tenantry.cli.output import Output, amount
 from tenantry.cli.replay_app import OfTenant, app, read_at_most, with_replays
 from tenantry.kernel.errors import InvalidValue, UsageError
 
@@ -174,6 +174,10 @@ def _source(options: PlanOptions) -> dict[str, Any]:
         kind, _, rest = options.source.partition(":")
         if kind in KINDS and not rest:
             raise InvalidValue("--source", options.source, f"{kind}:CONNECTION/PLACE, or dead_letters alone")
+        if kind in KINDS and options.connections_file is None:
+            raise UsageError(
+                f"--source {options.source}: in which file are connections? --connections-file FILE"
+            )
         connection, slash, place = rest.partition("/")
         given = {"kind": kind, **({"connection": connection, "place": place} if slash else {"place": rest})}
     if options.source_option:
@@ -254,7 +258,7 @@ def _head(report: "Report") -> str:
     if report.count is None:
         found = "The source cannot count its messages"
     else:
-        found = f"{'' if report.counted_exactly else 'About '}{report.count:,} messages"
+        found = f"{'' if report.counted_exactly else 'About '}{amount(report.count, 'message')}"
     frozen = "; what comes later is not in it" if report.frozen else ""
     looked = (
         "all were looked at"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tenantry.cli.options import DATABASE_URL, Shown, group
+from tenantry.cli.output import Output
 from tenantry.kernel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ def url_of(options: OnOwnDatabase) -> str:
     if options.database_url is None:
         raise UsageError(f"which database? Name it with --database-url or {DATABASE_URL}")
     return DatabaseUrls.derived(options.database_url).admin
+
+
+def remark_on_unread(output: Output) -> None:
+    """Where a declaration lies here and nobody named it: that the answer is without it."""
+    if Path("rls.toml").is_file():
+        output.note("rls.toml is here and was not read: --declaration rls.toml does")
 
 
 def declaration_of(options: OnDeclared) -> "Declaration":

@@ -11,7 +11,7 @@ import typer
 
 from tenantry.cli.options import Shown, command
 from tenantry.cli.output import Output, amount
-from tenantry.cli.rls_app import OnOwnDatabase, app, url_of
+from tenantry.cli.rls_app import OnOwnDatabase, app, remark_on_unread, url_of
 from tenantry.kernel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -232,9 +232,8 @@ def _remark(options: AuditOptions, report: "Report") -> None:
     from tenantry.rls.baseline import UNREASONED
 
     output = Output.of(options)
-    guessed = not (options.own or options.declaration or options.role or options.service)
-    if guessed and Path("rls.toml").is_file():
-        output.note("rls.toml is here and was not read: --declaration rls.toml does")
+    if not (options.own or options.declaration or options.role or options.service):
+        remark_on_unread(output)
     unreasoned = sum(each.excuse == UNREASONED for each in report.accepted)
     if unreasoned:
         some = amount(unreasoned, "finding")

@@ -9,7 +9,7 @@ import typer
 from tenantry.cli.options import command
 from tenantry.cli.output import Output, amount
 from tenantry.cli.progress import advancing
-from tenantry.cli.rls_app import OnOwnDatabase, app, url_of
+from tenantry.cli.rls_app import OnOwnDatabase, app, remark_on_unread, url_of
 from tenantry.kernel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def prove(options: ProveOptions) -> None:
     accepted = {each.key for each in report.accepted}
     output.data(_data(report, proof))
     _tell(options, output, report, proof)
+    if not (options.own or options.declaration or options.role):
+        remark_on_unread(output)
     if _is_leaky(proof, accepted):
         raise typer.Exit(1)
 

@@ -67,3 +67,5 @@ def test_a_plan_is_cancelled_once_and_then_says_that_it_was(registered: Command)
 
 def test_a_source_without_its_place_is_told_how_it_is_written(registered: Command) -> None:
     assert "jsonl:CONNECTION/PLACE" in registered("replay", "plan", *OF, "--source", "jsonl", code=2)
+    words = ("--source", "jsonl:exports/dead.jsonl")
+    assert "--connections-file FILE" in registered("replay", "plan", *OF, *words, code=2)
