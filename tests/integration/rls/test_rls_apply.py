@@ -320,7 +320,7 @@ class TestWhileOthersHoldLocks:
     ) -> None:
         url = rls_databases(
             "CREATE TABLE events (tenant_id int NOT NULL, day int NOT NULL) PARTITION BY LIST (day)",
-            "CREATE TABLE events_1 PARTITION OF events DEFAULT",
+            "CREATE TABLE events_1 PARTITION OF events DEFAULT WITH (autovacuum_enabled = false)",
             "INSERT INTO events SELECT g % 9, g FROM generate_series(1, 300000) g",
         )
         declared = DECLARED + "events = {}"

@@ -4,7 +4,9 @@ It reads :class:`Serve` and then :class:`Now` from standard input, a line each, 
 standard input closes it ends; after a demo that was killed it ends the server and removes the directory.
 """
 
+import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -83,6 +85,14 @@ async def main() -> None:
     if not first:
         return
     serve = msgspec.json.decode(first, type=Serve)
+    with suppress(BrokenPipeError):  # the demo was killed between its question and the answer
+        await attend(serve, lines)
+    if os.getppid() != serve.demo:
+        clean_up(Path(serve.home))
+
+
+async def attend(serve: Serve, lines: asyncio.StreamReader) -> None:
+    """Serve, and answer each question, until the demo closes its end."""
     async with Target(remember=0) as target:
         fail(target, serve.places)
         say(Serving(target.url))
@@ -90,8 +100,6 @@ async def main() -> None:
             if msgspec.json.decode(line, type=Now).what == "back":
                 come_back(target, serve.places)
             say(Counted(dict(target.by_path)))
-    if os.getppid() != serve.demo:
-        clean_up(Path(serve.home))
 
 
 if __name__ == "__main__":
