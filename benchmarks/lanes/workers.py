@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.fleet import Runner, RunnerFailed
 from benchmarks.server import Server
 from benchmarks.systems import OWN, System
-from tenantry.cli.connections import NodeSources
+from tenantry.cli.connections import replay_service
 from tenantry.config.model import TargetSettings, TenantDocument
 from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
@@ -25,8 +25,6 @@ from tenantry.postgres.hints import Hints
 from tenantry.postgres.intake_store import PostgresIntakeStore
 from tenantry.postgres.migrate import migrate
 from tenantry.postgres.operator_store import PostgresOperatorStore
-from tenantry.postgres.replay_desk import PostgresReplayDesk
-from tenantry.postgres.replay_standing import PostgresStanding
 from tenantry.postgres.urls import DatabaseUrls, with_database
 from tenantry.queue.model import Accepted, NewJob
 from tenantry.queue.surroundings import Surroundings
@@ -51,7 +49,6 @@ class Product:
     operator: PostgresOperatorStore
     url: str
     replays: ReplayService
-    workers: list[asyncio.subprocess.Process]
 
     async def submit(self, tenant: TenantId, target: Target, payloads: Sequence[bytes]) -> None:
         for start in range(0, len(payloads), 1_000):
@@ -83,27 +80,23 @@ async def served(server: Server, registry: Registry, *, slots: int) -> AsyncIter
         await migrate(url)
         await write_registry(url, registry)
         async with (
-            _workers(url, slots) as workers,
+            _workers(url, slots),
             await Database.open(DatabaseUrls.derived(url)) as database,
         ):
             hints, directory = Hints(database), PostgresDirectory(database)
             await directory.refresh()
             clock, randomness = SystemClock(), SystemRandomness()
-            replays = ReplayService(
-                PostgresReplayDesk(database, hints, randomness),
-                NodeSources(database, NO_CONNECTIONS),
-                PostgresStanding(database, hints, directory, clock),
-                Surroundings(directory, clock, randomness, ignore),
-            )
+            around = Surroundings(directory, clock, randomness, ignore)
+            replays = replay_service(database, hints, around, NO_CONNECTIONS)
             intake = PostgresIntakeStore(database, hints, clock, randomness)
-            yield Product(intake, PostgresOperatorStore(database, hints), url, replays, workers)
+            yield Product(intake, PostgresOperatorStore(database, hints), url, replays)
             await hints.close()
     finally:
         await server.administer(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @asynccontextmanager
-async def _workers(url: str, slots: int) -> AsyncIterator[list[asyncio.subprocess.Process]]:
+async def _workers(url: str, slots: int) -> AsyncIterator[None]:
     processes = [
         await asyncio.create_subprocess_exec(
             *COMMAND, "--database-url", url, "--name", f"worker-{n}", "--slots", str(slots),
@@ -113,7 +106,7 @@ async def _workers(url: str, slots: int) -> AsyncIterator[list[asyncio.subproces
     ]  # fmt: skip
     try:
         await _joined(url, len(processes))
-        yield processes
+        yield
     finally:
         for process in processes:
             with suppress(ProcessLookupError):

@@ -25,7 +25,7 @@ from replayed import (
     held_by,
 )
 
-from tenantry.cli.connections import NodeSources, read_connections
+from tenantry.cli.connections import read_connections, replay_service
 from tenantry.config.model import TenantDocument
 from tenantry.config.registry import Registry
 from tenantry.config.tiers import Tier
@@ -37,8 +37,6 @@ from tenantry.lanes.model import Target
 from tenantry.postgres.database import Database
 from tenantry.postgres.directory import PostgresDirectory, write_registry
 from tenantry.postgres.hints import Hints
-from tenantry.postgres.replay_desk import PostgresReplayDesk
-from tenantry.postgres.replay_standing import PostgresStanding
 from tenantry.postgres.urls import DatabaseUrls
 from tenantry.queue.surroundings import Surroundings
 from tenantry.replay.desk import ReplayService
@@ -100,11 +98,8 @@ async def stage(urls: DatabaseUrls, home: Path, rabbitmq: str | None = None) -> 
         made = Stage(
             urls,
             file,
-            ReplayService(
-                PostgresReplayDesk(database, hints, randomness),
-                NodeSources(database, read_connections(file)),
-                PostgresStanding(database, hints, directory, clock),
-                Surroundings(directory, clock, randomness, ignore),
+            replay_service(
+                database, hints, Surroundings(directory, clock, randomness, ignore), read_connections(file)
             ),
         )
         try:

@@ -10,7 +10,10 @@ from tenantry.kernel.clock import Clock
 from tenantry.kernel.errors import InvalidValue, UsageError
 from tenantry.kernel.tenant import TenantId
 from tenantry.postgres.database import Database
+from tenantry.postgres.hints import Hints
+from tenantry.queue.surroundings import Surroundings
 from tenantry.replay.connections import NO_CONNECTIONS, Connection, Connections, parse_connections
+from tenantry.replay.desk import ReplayService
 from tenantry.replay.model import SourceAddress
 from tenantry.replay.ports import Source
 
@@ -60,6 +63,21 @@ class NodeSources:
             tenant, kind=address.kind, connection=address.connection, place=address.place
         )
         return make(tenant, connection, address)
+
+
+def replay_service(
+    database: Database, hints: Hints, around: Surroundings, connections: Connections
+) -> ReplayService:
+    """Opens, changes and shows the replays of a database, over the sources of ``connections``."""
+    from tenantry.postgres.replay_desk import PostgresReplayDesk
+    from tenantry.postgres.replay_standing import PostgresStanding
+
+    return ReplayService(
+        PostgresReplayDesk(database, hints, around.randomness),
+        NodeSources(database, connections),
+        PostgresStanding(database, hints, around.directory, around.clock),
+        around,
+    )
 
 
 def _jsonl(tenant: TenantId, connection: Connection, address: SourceAddress) -> Source:

@@ -80,19 +80,11 @@ def read_at_most(option: str, path: Path, most: int) -> bytes:
 
 def service(desk: "Desk", connections_file: Path | None) -> "ReplayService":
     """The people's side of replays on the desk's database."""
-    from tenantry.cli.connections import NodeSources, read_connections
+    from tenantry.cli.connections import read_connections, replay_service
     from tenantry.kernel.clock import SystemClock
     from tenantry.kernel.events import ignore
     from tenantry.kernel.randomness import SystemRandomness
-    from tenantry.postgres.replay_desk import PostgresReplayDesk
-    from tenantry.postgres.replay_standing import PostgresStanding
     from tenantry.queue.surroundings import Surroundings
-    from tenantry.replay.desk import ReplayService
 
-    clock, randomness = SystemClock(), SystemRandomness()
-    return ReplayService(
-        PostgresReplayDesk(desk.database, desk.hints, randomness),
-        NodeSources(desk.database, read_connections(connections_file)),
-        PostgresStanding(desk.database, desk.hints, desk.directory, clock),
-        Surroundings(desk.directory, clock, randomness, ignore),
-    )
+    around = Surroundings(desk.directory, SystemClock(), SystemRandomness(), ignore)
+    return replay_service(desk.database, desk.hints, around, read_connections(connections_file))

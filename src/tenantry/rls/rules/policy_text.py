@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tenantry.rls.expression import Call, Distinct, Expression, Session, Subselect, walk
+from tenantry.rls.expression import Call, Expression, Session, Subselect, walk
 from tenantry.rls.holding import PATTERN_FUNCTIONS, Alternative, Hold, Side, sides
 from tenantry.rls.meaning import is_true, readings
 from tenantry.rls.model import Family, Found, Severity
@@ -211,18 +211,14 @@ def policy_inverted(scene: Scene) -> Iterator[Found]:
     fix="Compare with =.",
 )
 def policy_null_safe(scene: Scene) -> Iterator[Found]:
-    for side, each in _judged(scene, Hold.NULL_SAFE):
+    for side, _ in _judged(scene, Hold.NULL_SAFE):
         table = table_of(scene, side.policy)
         column = table.column(scene.tenant_column(table.oid))
         nullable = column is not None and not column.not_null
         message = "{clause} of {policy} on {table} compares with IS NOT DISTINCT FROM" + (
             ", and the column may be NULL: without a tenant such rows are seen." if nullable else "."
         )
-        yield _found(scene, side, message, Severity.HIGH if nullable and _distinct(each) else None)
-
-
-def _distinct(alternative: Alternative) -> bool:
-    return any(isinstance(each, Distinct) for part in alternative.parts for each in walk(part))
+        yield _found(scene, side, message, Severity.HIGH if nullable else None)
 
 
 @RULES.rule(
