@@ -12,6 +12,9 @@ from tenantry.cli.output import Output
 from tenantry.kernel.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tenantry.rls import Declared
     from tenantry.rls.declaration import Declaration
 
 app = group(
@@ -43,6 +46,25 @@ class OnDeclared(OnOwnDatabase):
     ] = Path("rls.toml")
 
 
+@dataclass(frozen=True, kw_only=True)
+class OnAudited(OnOwnDatabase):
+    """And what of it is looked at, declared or guessed."""
+
+    declaration: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The declaration; without one, what is a tenant's is guessed."),
+    ] = None
+    own: Annotated[
+        bool, typer.Option("--own", help="Tenantry's own tables, with what it declares and accepts of them.")
+    ] = False
+    role: Annotated[
+        list[str] | None, typer.Option(metavar="ROLE", help="As whom tenants' requests run. May be repeated.")
+    ] = None
+    schema: Annotated[
+        list[str] | None, typer.Option(metavar="SCHEMA", help="Only tables there. May be repeated.")
+    ] = None
+
+
 _START = (
     "A declaration names your tables and roles; for a start: roles = ['app_user'], then a line [tables], and "
     "below it one such as invoices = {} for each table with a column tenant_id of type int. See docs/rls.md"
@@ -66,10 +88,45 @@ def remark_on_unread(output: Output) -> None:
 
 def declaration_of(options: OnDeclared) -> "Declaration":
     """The declaration. Raises :class:`UsageError` with everything that is wrong with it."""
-    from tenantry.cli.partition_files import read
-    from tenantry.rls.declaration import parse_declaration
-
     file = options.declaration
     if str(file) != "-" and not file.exists():
         raise UsageError(f"there is no {file}. {_START}")
+    return _parsed(file)
+
+
+def declared(options: OnAudited, services: "Mapping[str, str]") -> "Declared":
+    """What an audit goes by: the product's own, the file's, or what the options say. Raises
+    :class:`UsageError` for a file that cannot be read, or with everything that is wrong with it."""
+    from dataclasses import replace
+
+    from tenantry.rls import Declared
+    from tenantry.rls.scope import declared_by
+
+    if options.own:
+        from tenantry.postgres.own_policies import OWN
+
+        return OWN
+    schemas = tuple(options.schema or ())
+    if options.declaration is None:
+        roles = tuple(options.role or ())
+        return Declared(application_roles=roles, service_roles=services, schemas=schemas)
+    return replace(declared_by(_parsed(options.declaration)), schemas=schemas)
+
+
+def baseline(options: OnAudited, file: Path | None) -> "Mapping[str, str]":
+    """The findings that are accepted, each with its reason: the product's own, or the file's."""
+    from tenantry.cli.partition_files import read
+    from tenantry.rls.baseline import parse_baseline
+
+    if options.own:
+        from tenantry.postgres.own_policies import accepted
+
+        return accepted()
+    return {} if file is None else parse_baseline(read(file))
+
+
+def _parsed(file: Path) -> "Declaration":
+    from tenantry.cli.partition_files import read
+    from tenantry.rls.declaration import parse_declaration
+
     return parse_declaration(read(file), format="json" if file.suffix == ".json" else "toml")

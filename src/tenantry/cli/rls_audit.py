@@ -11,7 +11,7 @@ import typer
 
 from tenantry.cli.options import Shown, command
 from tenantry.cli.output import Output, amount
-from tenantry.cli.rls_app import OnOwnDatabase, app, remark_on_unread, url_of
+from tenantry.cli.rls_app import OnAudited, app, baseline, declared, remark_on_unread, url_of
 from tenantry.kernel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,25 +41,12 @@ class Word(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(OnOwnDatabase):
+class AuditOptions(OnAudited):
     """What is looked at, and what is told of it."""
 
-    declaration: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The declaration; without one, what is a tenant's is guessed."),
-    ] = None
-    own: Annotated[
-        bool, typer.Option("--own", help="Tenantry's own tables, with what it declares and accepts of them.")
-    ] = False
-    role: Annotated[
-        list[str] | None, typer.Option(metavar="ROLE", help="As whom tenants' requests run. May be repeated.")
-    ] = None
     service: Annotated[
         list[str] | None,
         typer.Option(metavar="ROLE=REASON", help="A role that serves all tenants, and why. May be repeated."),
-    ] = None
-    schema: Annotated[
-        list[str] | None, typer.Option(metavar="SCHEMA", help="Only tables there. May be repeated.")
     ] = None
     rule: Annotated[
         list[str] | None, typer.Option(metavar="RULE", help="Only this rule. May be repeated.")
@@ -94,9 +81,10 @@ def audit(options: AuditOptions) -> None:
     from tenantry.cli.eventloop import run
 
     _refuse_contradictions(options)
-    known = _baseline_of(options)
-    facts, declared = run(_facts(url_of(options))), _declared(options)
-    report = _report(facts, declared, options, known)
+    known = _known(options)
+    facts = run(_facts(url_of(options)))
+    services = dict(map(_service, options.service or ()))
+    report = _report(facts, declared(options, services), options, known)
     _refuse_nothing(report)
     if options.write_baseline:
         _write_baseline(options, report, known)
@@ -152,29 +140,6 @@ def _refuse_nothing(report: "Report") -> None:
         raise UsageError("nobody but superusers may use the tenant tables: say with --role who does")
 
 
-def _declared(options: AuditOptions) -> "Declared":
-    from dataclasses import replace
-
-    from tenantry.rls import Declared
-    from tenantry.rls.scope import declared_by
-
-    if options.own:
-        from tenantry.postgres.own_policies import OWN
-
-        return OWN
-    schemas = tuple(options.schema or ())
-    if options.declaration is None:
-        services = dict(map(_service, options.service or ()))
-        roles = tuple(options.role or ())
-        return Declared(application_roles=roles, service_roles=services, schemas=schemas)
-    from tenantry.cli.partition_files import read
-    from tenantry.rls.declaration import parse_declaration
-
-    file = options.declaration
-    found = parse_declaration(read(file), format="json" if file.suffix == ".json" else "toml")
-    return replace(declared_by(found), schemas=schemas)
-
-
 def _service(text: str) -> tuple[str, str]:
     role, equals, reason = text.partition("=")
     if not role or not equals or not reason.strip():
@@ -182,29 +147,20 @@ def _service(text: str) -> tuple[str, str]:
     return role, reason.strip()
 
 
-def _baseline_of(options: AuditOptions) -> "Mapping[str, str]":
-    from tenantry.cli.partition_files import read
-    from tenantry.rls.baseline import parse_baseline
-
-    if options.own:
-        from tenantry.postgres.own_policies import accepted
-
-        return accepted()
-    if options.baseline is None or (options.write_baseline and not options.baseline.exists()):
-        return {}
-    return parse_baseline(read(options.baseline))
+def _known(options: AuditOptions) -> "Mapping[str, str]":
+    """What is accepted already; nothing yet where the baseline is to be written for the first time."""
+    begun = options.baseline is None or not options.write_baseline or options.baseline.exists()
+    return baseline(options, options.baseline if begun else None)
 
 
-def _report(
-    facts: "Facts", declared: "Declared", options: AuditOptions, known: "Mapping[str, str]"
-) -> "Report":
+def _report(facts: "Facts", scope: "Declared", options: AuditOptions, known: "Mapping[str, str]") -> "Report":
     from tenantry.rls import RULES, named
     from tenantry.rls import audit as audited
 
     chosen: Sequence[Rule] = [named(each) for each in options.rule] if options.rule else RULES
     if options.rule:
         known = {key: why for key, why in known.items() if key.partition(": ")[0] in options.rule}
-    return audited(facts, declared, rules=chosen, baseline=known)
+    return audited(facts, scope, rules=chosen, baseline=known)
 
 
 def _fails(report: "Report", word: Word) -> bool:

@@ -9,35 +9,22 @@ import typer
 from tenantry.cli.options import command
 from tenantry.cli.output import Output, amount
 from tenantry.cli.progress import advancing
-from tenantry.cli.rls_app import OnOwnDatabase, app, remark_on_unread, url_of
+from tenantry.cli.rls_app import OnAudited, app, baseline, declared, remark_on_unread, url_of
 from tenantry.kernel.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from tenantry.rls import Declared, Report
+    from tenantry.rls import Report
     from tenantry.rls.prove.model import Outcome, Proof, Proved
 
 _STYLES = {"confirmed": "red", "refuted": "green", "beyond reach": "yellow"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProveOptions(OnOwnDatabase):
+class ProveOptions(OnAudited):
     """What is attacked, and as whom."""
 
-    declaration: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The declaration; without one, what is a tenant's is guessed."),
-    ] = None
-    own: Annotated[
-        bool, typer.Option("--own", help="Tenantry's own tables, with what it declares and accepts of them.")
-    ] = False
-    role: Annotated[
-        list[str] | None, typer.Option(metavar="ROLE", help="As whom tenants' requests run. May be repeated.")
-    ] = None
-    schema: Annotated[
-        list[str] | None, typer.Option(metavar="SCHEMA", help="Only tables there. May be repeated.")
-    ] = None
     baseline: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Findings that are accepted: what they explain does not fail."),
@@ -106,46 +93,16 @@ async def _proved(options: ProveOptions, output: Output) -> "tuple[Report, Proof
     place = proving_range(
         url_of(options), statement_timeout=options.statement_timeout, lock_timeout=options.lock_timeout
     )
-    declared, known = _declared(options), _baseline(options)
+    scope, known = declared(options, {}), baseline(options, options.baseline)
     with advancing(output, "attacking", 1.0) as advance:
         async with place as at:
             return await proved(
                 at,
-                declared,
+                scope,
                 baseline=known,
                 doors=options.door or ALL,
                 moved=lambda done, total: advance(1.0 / total),
             )
-
-
-def _declared(options: ProveOptions) -> "Declared":
-    from dataclasses import replace
-
-    from tenantry.cli.partition_files import read
-    from tenantry.rls import Declared
-    from tenantry.rls.declaration import parse_declaration
-    from tenantry.rls.scope import declared_by
-
-    if options.own:
-        from tenantry.postgres.own_policies import OWN
-
-        return OWN
-    schemas, file = tuple(options.schema or ()), options.declaration
-    if file is None:
-        return Declared(application_roles=tuple(options.role or ()), schemas=schemas)
-    found = parse_declaration(read(file), format="json" if file.suffix == ".json" else "toml")
-    return replace(declared_by(found), schemas=schemas)
-
-
-def _baseline(options: ProveOptions) -> "Mapping[str, str]":
-    from tenantry.cli.partition_files import read
-    from tenantry.rls.baseline import parse_baseline
-
-    if options.own:
-        from tenantry.postgres.own_policies import accepted
-
-        return accepted()
-    return {} if options.baseline is None else parse_baseline(read(options.baseline))
 
 
 def _is_leaky(proof: "Proof", accepted: set[str]) -> bool:

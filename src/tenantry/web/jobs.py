@@ -1,6 +1,5 @@
 """What tenants do with jobs."""
 
-import re
 from asyncio import sleep as give_way
 from dataclasses import replace
 from typing import Final
@@ -14,7 +13,7 @@ from tenantry.queue.model import Accepted, JobId, JobState, NewJob
 from tenantry.web import bodies, parsing, wire
 from tenantry.web.calls import Answer, Call
 from tenantry.web.headers import idempotency_key, no_idempotency_key
-from tenantry.web.parameters import parameters
+from tenantry.web.parameters import is_uuid, limit_of, parameters, state_of
 from tenantry.web.problems import Problem, Refused, of_invalid, of_refusal, refused
 
 RETENTION: Final = "Ended jobs are kept for seven days, unless the operator says otherwise."
@@ -22,8 +21,6 @@ SLICE: Final = 200
 """So many rows are read at a stretch; then others have their turn."""
 
 BULK: Final = "/v1/bulk"
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
-_NEWEST = 100
 
 
 async def submit_job(call: Call) -> Answer:
@@ -68,8 +65,8 @@ async def get_job(call: Call) -> Answer:
 async def list_jobs(call: Call) -> Answer:
     """`GET /v1/jobs`"""
     given = parameters(call, ("state", "limit"))
-    state = _state(given.get("state"))
-    views = await call.services.store.jobs(call.tenant, state=state, limit=_limit(given.get("limit")))
+    state = state_of(given, JobState)
+    views = await call.services.store.jobs(call.tenant, state=state, limit=limit_of(given))
     return Answer(200, wire.JobList([wire.job_out(view) for view in views]))
 
 
@@ -144,31 +141,13 @@ def _without_row(problem: Problem) -> Problem:
 
 def _job_id(call: Call) -> JobId:
     text = call.path_value("id")
-    if not _ID.fullmatch(text):
+    if not is_uuid(text):
         raise _no_such_job()
     return JobId(text)
 
 
 def _no_such_job() -> Refused:
     return refused("not-found", f"There is no such job of this tenant. {RETENTION}")
-
-
-def _state(text: str | None) -> JobState | None:
-    if text is None:
-        return None
-    if text not in set(JobState):
-        states = ", ".join(JobState)
-        raise refused("invalid-parameter", f"state: {text[:40]!r} is not accepted; expected one of {states}.")
-    return JobState(text)
-
-
-def _limit(text: str | None) -> int:
-    if text is None:
-        return _NEWEST
-    if not re.fullmatch(r"[0-9]{1,4}", text, re.ASCII) or not 1 <= int(text) <= 1_000:
-        detail = f"limit: {text[:40]!r} is not accepted; expected a whole number from 1 to 1,000."
-        raise refused("invalid-parameter", detail)
-    return int(text)
 
 
 def checked_id(text: str) -> str | None:

@@ -1,7 +1,6 @@
 """What tenants do with replays: plan, start, order, follow; and with what was parked."""
 
 import binascii
-import re
 from asyncio import sleep as wait_for
 from base64 import b64decode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -22,7 +21,7 @@ from tenantry.replay.progress import Progress, encoded
 from tenantry.replay.specs import decode_spec, spec_from_json
 from tenantry.web import bodies, wire_replays
 from tenantry.web.calls import Answer, Call
-from tenantry.web.parameters import parameters
+from tenantry.web.parameters import is_uuid, limit_of, parameters, state_of
 from tenantry.web.problems import KINDS, Problem, Refused, of_invalid, refused
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -30,8 +29,6 @@ TELL_EVERY: Final[Seconds] = 1.0
 FOLLOW_FOR: Final[Seconds] = 300.0
 """Then the stream ends, and the browser comes back by itself: no node keeps a connection for ever."""
 
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
-_NEWEST: Final = 100
 _FRESH: Final = {"cache-control": "no-store"}
 
 _Order = Callable[[ReplayService, TenantId, ReplayId], Awaitable[ReplayView]]
@@ -57,8 +54,9 @@ async def list_replays(call: Call) -> Answer:
     """`GET /v1/replays`"""
     given = parameters(call, ("state", "limit"))
     replays = _service(call)
-    states = None if "state" not in given else frozenset({_state(given["state"])})
-    found = await replays.replays(call.tenant, states=states, limit=_limit(given))
+    state = state_of(given, ReplayState)
+    states = None if state is None else frozenset({state})
+    found = await replays.replays(call.tenant, states=states, limit=limit_of(given))
     return Answer(200, wire_replays.ReplayList([replays.progress_of(each) for each in found]), _FRESH)
 
 
@@ -102,7 +100,7 @@ async def rebudget(call: Call) -> Answer:
 async def list_parked(call: Call) -> Answer:
     """`GET /v1/parked`"""
     given = parameters(call, ("replay", "limit", "after"))
-    limit = _limit(given)
+    limit = limit_of(given)
     after = None if "after" not in given else JobId(_checked(given["after"], "after"))
     replay = None if "replay" not in given else ReplayId(_checked(given["replay"], "replay"))
     found = await _service(call).parked(call.tenant, replay, limit=limit, after=after)
@@ -198,14 +196,14 @@ def _service(call: Call) -> ReplayService:
 
 def _replay(call: Call) -> ReplayId:
     text = call.path_value("id")
-    if not _ID.fullmatch(text):
+    if not is_uuid(text):
         raise _no_such_replay()
     return ReplayId(text)
 
 
 def _job(call: Call) -> JobId:
     text = call.path_value("id")
-    if not _ID.fullmatch(text):
+    if not is_uuid(text):
         raise _not_parked()
     return JobId(text)
 
@@ -264,22 +262,7 @@ def _raw(text: str) -> bytes:
         raise Refused(of_invalid(InvalidValue("payload_base64", Described("this text"), "base64"))) from None
 
 
-def _state(text: str) -> ReplayState:
-    if text not in set(ReplayState):
-        states = ", ".join(ReplayState)
-        raise refused("invalid-parameter", f"state: {text[:40]!r} is not accepted; expected one of {states}.")
-    return ReplayState(text)
-
-
-def _limit(given: Mapping[str, str]) -> int:
-    text = given.get("limit", str(_NEWEST))
-    if not re.fullmatch(r"[0-9]{1,4}", text, re.ASCII) or not 1 <= int(text) <= 1_000:
-        detail = f"limit: {text[:40]!r} is not accepted; expected a whole number from 1 to 1,000."
-        raise refused("invalid-parameter", detail)
-    return int(text)
-
-
 def _checked(text: str, name: str) -> str:
-    if not _ID.fullmatch(text):
+    if not is_uuid(text):
         raise refused("invalid-parameter", f"{name}: {text[:40]!r} is not accepted; expected an id.")
     return text
