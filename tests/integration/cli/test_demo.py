@@ -115,9 +115,9 @@ def test_a_short_incident_loses_nothing_stops_what_is_poisoned_and_leaves_nothin
     code, out, err = demo.ended()
     found = json.loads(written.read_bytes())["incident"]
     assert err == ""
-    assert code == (0 if all(found["promises"].values()) else 1), "it says so when a promise did not hold"
     broken = {law for law, kept in found["promises"].items() if not kept}
     assert all("(I3)" in law or "(F1)" in law for law in broken), "waits and shares are a quiet machine's"
+    assert code == (1 if any("(I3)" not in law for law in broken) else 0), "waits are only told"
     assert found["lost"] == 0 and found["faults_in_the_books"] == []
     assert found["accepted"] == found["delivered"] + found["dead"] + found["parked"] > found["dead_letters"]
     assert found["dead_letters"] == 47 * 10 + 10 + 200 + 1_000
@@ -127,7 +127,7 @@ def test_a_short_incident_loses_nothing_stops_what_is_poisoned_and_leaves_nothin
     assert (found["hole"]["delivered"], found["hole"]["kept"]) == (0, 10)
     assert 0 < found["large"]["delivered"] < found["large"]["letters"], "it went on while the others ended"
     assert found["dead"] == sum(found[each]["kept"] for each in ("poison", "hole", "large"))
-    assert "promise did not hold" in out or code == 0
+    assert ("promise did not hold" in out) == (code == 1)
     assert demo.leftovers() == ([], [])
 
 

@@ -53,7 +53,8 @@ def demo(options: DemoOptions) -> None:
 
     The first act is the burst. In the second, what all fifty depend on fails, their jobs die, and fifty
     replays start at once. It starts a PostgreSQL of its own in a temporary directory and ends by itself after
-    less than two minutes; with 1 as its exit code if a promise of the product did not hold.
+    less than two minutes; with 1 as its exit code if a promise of the product did not hold (but for that of
+    waits, which are told: they are milliseconds of this machine).
     Ctrl-C ends it earlier. Nothing is left behind, and nothing that is there already is touched.
     """
     from tenantry.cli.demo.show import perform
