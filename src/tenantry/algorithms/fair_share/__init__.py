@@ -19,6 +19,7 @@ F1  The share of an eligible tenant is ``max(φ/n, λ·w)``, λ such that the n 
     λ gives ``e = max(w, φ/(n·λ))``: the floor is a least effective weight, recomputed when n changes.
     Credit and debt are kept in slot-seconds, so that a change of ``e`` changes neither.
 F2  Within a tenant the lane with the least charged slot-seconds is next, within a lane the flow.
+F3  Replays leave a few slots, the headroom, to live and background work, which starts there out of turn.
 F4  A tenant at ``max(1, ceil(cap · slots))`` in flight is not eligible.
 F5  On becoming eligible ``v = max(v, V - quantum/e)``: at most one quantum of credit.
 F6  A start is charged its estimate; from the estimate's end on the tenant is charged as the job overruns; the
@@ -39,9 +40,9 @@ that it serves, not one a job.
 Costs: one pick is O(k·w + log n) for k kinds of work, w distinct weights and n eligible tenants; a tenant,
 lane or flow that is idle or blocked costs nothing.
 
-Where to read: ``turns`` (the one heap), ``records`` (the tree), ``shares`` and ``rate`` (arithmetic),
-``eligibility`` (who takes turns), ``charging`` (what work costs), ``rule`` (who is next), ``scheduler`` (the
-face).
+Where to read: ``turns`` (the one heap), ``records`` (the tree), ``shares``, ``headroom`` and ``rate``
+(arithmetic), ``eligibility`` (who takes turns), ``charging`` (what work costs), ``rule`` (who is next),
+``scheduler`` (the face).
 """
 
 from tenantry.algorithms.fair_share.records import Charge, Kind, Kinds, Pick

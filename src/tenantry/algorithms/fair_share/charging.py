@@ -143,5 +143,7 @@ def _correct_line(line: Line, more: float, quantum: float) -> None:
     band, now = line.band, line.band.place(line.domain.time)
     band.time = now
     band.refund(line, -more, quantum)
+    line.prompt.used = line.used
+    band.prompts.moved(line.prompt)
     if band.time < now:
         line.domain.time = band.tag(band.time)

@@ -1,16 +1,17 @@
 """Who takes turns: each change of state goes up the tree exactly as far as it changes something (law F7)."""
 
-from tenantry.algorithms.fair_share.records import Berth, Flow, Lane, Line, Tenant
+from tenantry.algorithms.fair_share.headroom import Headroom
+from tenantry.algorithms.fair_share.records import LAST, Berth, Flow, Lane, Line, Tenant
 from tenantry.algorithms.fair_share.shares import Shares
 
 
 class Eligibility:
     """``quantum``: the credit, in slot-seconds, that whoever becomes eligible may have (law F5)."""
 
-    __slots__ = ("_quantum", "_shares")
+    __slots__ = ("_headroom", "_quantum", "_shares")
 
-    def __init__(self, quantum: float, shares: Shares) -> None:
-        self._quantum, self._shares = quantum, shares
+    def __init__(self, quantum: float, shares: Shares, headroom: Headroom) -> None:
+        self._quantum, self._shares, self._headroom = quantum, shares, headroom
 
     def flow_changed(self, flow: Flow) -> None:
         ready = (
@@ -46,15 +47,32 @@ class Eligibility:
 
     def line_changed(self, line: Line) -> None:
         listed = line.tenant.open and line.domain.served and line.berths > 0
-        if listed == (line.entry is not None):
+        if listed != (line.entry is not None):
+            if listed:
+                self._enter(line)
+            else:
+                self._leave(line)
+        self._prompt_changed(line)
+
+    def headroom_changed(self, tenant: Tenant) -> None:
+        """``tenant`` holds more or less of the headroom, or may hold more or less of it."""
+        for line in tenant.lines.values():
+            self._prompt_changed(line)
+
+    def _prompt_changed(self, line: Line) -> None:
+        listed = (
+            line.entry is not None
+            and any(line.ranks[rank].count for rank in range(LAST))
+            and self._headroom.room(line.tenant) > 0
+        )
+        prompt, prompts = line.prompt, line.band.prompts
+        if listed == (prompt.entry is not None):
             return
         if listed:
-            self._enter(line)
+            prompt.used = line.used
+            prompts.join(prompt)
         else:
-            line.band.leave(line)
-            line.tenant.listed -= 1
-            if not line.tenant.listed:
-                self._shares.count(line.tenant.weight, -1)
+            prompts.leave(prompt)
 
     def _enter(self, line: Line) -> None:
         tenant, band = line.tenant, line.band
@@ -64,6 +82,12 @@ class Eligibility:
         if not tenant.listed:
             self._shares.count(tenant.weight, 1)
         tenant.listed += 1
+
+    def _leave(self, line: Line) -> None:
+        line.band.leave(line)
+        line.tenant.listed -= 1
+        if not line.tenant.listed:
+            self._shares.count(line.tenant.weight, -1)
 
     def _berth_changed(self, berth: Berth) -> None:
         listed = berth.lane.open and berth.flows.count > 0

@@ -16,6 +16,7 @@ from math import inf
 from tenantry.algorithms.fair_share.turns import Member, Turns
 
 RANKS = 3
+LAST = RANKS - 1  # replays: what leaves the headroom free
 
 Kind = Hashable
 Kinds = frozenset[Hashable]
@@ -70,11 +71,12 @@ class Line(Member):
     ``over``: jobs that run beyond their estimate and are charged as they run.
     """
 
-    __slots__ = ("accrued_at", "band", "berths", "domain", "over", "own", "ranks", "tenant")
+    __slots__ = ("accrued_at", "band", "berths", "domain", "over", "own", "prompt", "ranks", "tenant")
 
     def __init__(self, tenant: "Tenant", domain: "Domain", band: "Band") -> None:
         super().__init__()
         self.tenant, self.domain, self.band = tenant, domain, band
+        self.prompt = Prompt(self)
         self.ranks: list[Turns[Berth]] = [_NOBODY] * RANKS
         self.berths = 0  # those that take turns, of all ranks
         self.own = 0.0
@@ -121,13 +123,25 @@ class Line(Member):
 _NOBODY: Turns[Berth] = Turns()
 
 
+class Prompt(Member):
+    """A line that has work for the headroom, at its place among those. ``used`` follows the line's: an
+    earlier place at once, a later one when it comes up."""
+
+    __slots__ = ("line",)
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self.line = line
+
+
 class Tenant:
     """``most``: slots it may hold (law F4). ``spent_until``: its bucket of starts, as the instant at which
     that was last empty. ``since``: for each rank, picks of other ranks while it was due (law F8).
-    ``classes``: the ranks that it has ever had work of; most have one, and no choice between classes."""
+    ``classes``: the ranks that it has ever had work of; most have one, and no choice between classes.
+    ``ahead``: slots of the headroom that it holds."""
 
     __slots__ = (
-        "cap", "classes", "id", "in_flight", "lines", "listed", "most", "open", "own_time", "rate",
+        "ahead", "cap", "classes", "id", "in_flight", "lines", "listed", "most", "open", "own_time", "rate",
         "rate_held", "since", "spent_until", "weight",
     )  # fmt: skip
 
@@ -139,6 +153,7 @@ class Tenant:
         self.rate_held: float | None = None  # no start before this instant
         self.spent_until = -inf
         self.in_flight = 0
+        self.ahead = 0
         self.open = True
         self.listed = 0  # lines that take turns; eligible while there is one
         self.since = [0] * RANKS
@@ -149,13 +164,14 @@ class Tenant:
 
 class Band(Turns[Line]):
     """The lines of one weight in one domain. All of one weight always have the same effective weight.
+    ``prompts``: those of them that have work for the headroom.
 
     Places in it are slot-seconds. They meet other bands in virtual time: ``tag(used)``. When the effective
     weight changes, the mapping pivots on the domain's present time: what each line has of credit or debt, in
     slot-seconds, stays what it was, at O(1) for all of them.
     """
 
-    __slots__ = ("effective", "lines", "origin", "pivot", "weight")
+    __slots__ = ("effective", "lines", "origin", "pivot", "prompts", "weight")
 
     def __init__(self, weight: float, time: float) -> None:
         super().__init__()
@@ -163,6 +179,7 @@ class Band(Turns[Line]):
         self.pivot = time  # in virtual time …
         self.origin = 0.0  # … and the place that it is
         self.lines = 0
+        self.prompts: Turns[Prompt] = Turns()
 
     def tag(self, used: float) -> float:
         """The virtual time of a place."""
@@ -202,7 +219,8 @@ class Domain:
 
 @dataclass(slots=True)
 class Charge:
-    """What a pick was charged, until the last of its jobs is settled. Opaque to callers."""
+    """What a pick was charged, until the last of its jobs is settled. Opaque to callers. ``ahead``: it holds
+    slots of the headroom."""
 
     flow: Flow
     lines: tuple[Line, ...]
@@ -210,6 +228,7 @@ class Charge:
     started_at: float
     remaining: int
     overrunning: bool = False
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from math import inf
 
 from tenantry.algorithms.fair_share import rate
 from tenantry.algorithms.fair_share.records import (
+    LAST,
     RANKS,
     Band,
     Berth,
@@ -26,14 +27,21 @@ class Turn:
     """Whose turn it is, when in virtual time, and how far ahead of the next it may run, in slot-seconds.
 
     ``portion``: slot-seconds that it would get in this round if jobs were given out one by one. They start
-    at the same moment, so it gets them at once."""
+    at the same moment, so it gets them at once. ``in_turn``: False of a start on the headroom."""
 
-    __slots__ = ("ahead", "kinds", "line", "portion", "rank", "tag")
+    __slots__ = ("ahead", "in_turn", "kinds", "line", "portion", "rank", "tag")
 
-    def __init__(self, line: Line, *, tag: float, ahead: float, kinds: Kinds) -> None:
-        self.line, self.tag, self.ahead, self.kinds = line, tag, ahead, kinds
+    def __init__(self, line: Line, *, tag: float, ahead: float, kinds: Kinds, in_turn: bool = True) -> None:
+        self.line, self.tag, self.ahead, self.kinds, self.in_turn = line, tag, ahead, kinds, in_turn
         self.portion = 0.0
         self.rank = 0
+
+    def charged(self) -> tuple[Line, ...]:
+        """Whom a start is charged to: each kind of the tenant's that the slot could have run."""
+        lines = self.line.tenant.lines
+        if len(lines) == 1:
+            return (self.line,)
+        return tuple(line for kind, line in lines.items() if kind in self.kinds)
 
 
 class Domains:
@@ -112,6 +120,23 @@ class Domains:
         _within_tenant(turn)
         return turn
 
+    def out_of_turn(self, groups: Mapping[Kind, list[Kinds]], now: float) -> Turn | None:
+        """The line of the least virtual time that may start on the headroom. O(kinds · weights)."""
+        best: Line | None = None
+        least = inf
+        for kind in groups:
+            for band in self._domains[kind].bands.values():
+                if band.prompts.count:
+                    line = _prompt(band, now)
+                    tag = band.tag(line.used)
+                    if tag < least or best is None:
+                        best, least = line, tag
+        if best is None:
+            return None
+        turn = Turn(best, tag=least, ahead=0.0, kinds=groups[best.domain.kind][0], in_turn=False)
+        turn.rank = next(rank for rank in range(LAST) if best.ranks[rank].count)
+        return turn
+
     def _rescale(self) -> None:
         """Effective weights follow the floor, which follows who is eligible."""
         least = self._shares.least()
@@ -130,6 +155,17 @@ def _head(band: Band, now: float) -> Line:
         line.accrue(now)
         if line.entry is not None and line.used <= line.entry[0]:
             return line
+
+
+def _prompt(band: Band, now: float) -> Line:
+    while True:
+        prompt = band.prompts.first()
+        line = prompt.line
+        if line.over:
+            line.accrue(now)
+        if line.used <= prompt.used:
+            return line
+        prompt.used = line.used
 
 
 def _within_tenant(turn: Turn) -> None:

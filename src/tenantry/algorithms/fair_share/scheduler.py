@@ -5,8 +5,10 @@ from math import inf, isfinite
 
 from tenantry.algorithms.fair_share import charging
 from tenantry.algorithms.fair_share.eligibility import Eligibility
+from tenantry.algorithms.fair_share.headroom import Headroom
 from tenantry.algorithms.fair_share.rate import next_at, spend
 from tenantry.algorithms.fair_share.records import (
+    LAST,
     RANKS,
     Berth,
     Charge,
@@ -18,7 +20,7 @@ from tenantry.algorithms.fair_share.records import (
     Pick,
     Tenant,
 )
-from tenantry.algorithms.fair_share.rule import Domains, Turn, count_picks, room, visit
+from tenantry.algorithms.fair_share.rule import Domains, Groups, Turn, count_picks, room, visit
 from tenantry.algorithms.fair_share.shares import Shares, cap_slots
 from tenantry.algorithms.fair_share.timers import Timers
 
@@ -41,7 +43,8 @@ class FairShare:
         _check(0.0 < prior < inf, "prior must be > 0 seconds", prior)
         self._quantum = quantum
         self._shares = Shares(floor)
-        self._eligibility = Eligibility(quantum, self._shares)
+        self._headroom = Headroom()
+        self._eligibility = Eligibility(quantum, self._shares, self._headroom)
         self._estimates = charging.Estimates(prior)
         self._domains = Domains(self._shares, drift=_DRIFT * quantum)
         self._slots = 0
@@ -113,6 +116,7 @@ class FairShare:
         if slots == self._slots and kinds == self._kinds:
             return
         self._slots, self._kinds = slots, kinds
+        self._headroom.resize(slots)
         self._domains.serve(kinds)
         self._domains.level()
         self._groups_seen.clear()
@@ -180,7 +184,8 @@ class FairShare:
         """What to start on the free slots, each group of which can run its set of kinds.
 
         The picks are in order of service and use at most the free slots; none is left free while an eligible
-        job could use it (law F3). They are charged: the caller must start them or settle them with 0.
+        job could use it (law F3), but for the headroom, which replays leave. They are charged: the caller
+        must start them or settle them with 0.
         """
         self._wake(now)
         left = {kinds: count for kinds, count in free.items() if count > 0}
@@ -191,13 +196,15 @@ class FairShare:
         picks: list[Pick] = []
         level = -inf
         while left:
-            turn = self._domains.next(groups, now)
+            free_now = sum(left.values())
+            turn = self._turn(groups, free_now, now)
             if turn is None:
                 break
-            if turn.tag >= level:
-                level = turn.tag + self._rise(sum(left.values()))
-            turn.portion = (level - turn.tag) * turn.line.band.effective
-            pick = self._pick(turn, left[turn.kinds], now)
+            if turn.in_turn:
+                if turn.tag >= level:
+                    level = turn.tag + self._rise(free_now)
+                turn.portion = (level - turn.tag) * turn.line.band.effective
+            pick = self._pick(turn, min(left[turn.kinds], self._most(turn, free_now)), now)
             picks.append(pick)
             left[turn.kinds] -= pick.count
             if not left[turn.kinds]:
@@ -225,6 +232,9 @@ class FairShare:
         charging.settle(charge, used, now, self._quantum, jobs=jobs)
         if busy_for:
             self._estimates.learn(lane, busy_for, jobs)
+        if charge.ahead:
+            self._headroom.hold(lane.line.tenant, -jobs)
+            self._eligibility.headroom_changed(lane.line.tenant)
         self._eligibility.flow_changed(flow)
         self._eligibility.lane_changed(lane)
         self._eligibility.tenant_changed(lane.line.tenant)
@@ -274,6 +284,19 @@ class FairShare:
         are eligible stand at one place; less than it will, where some are ahead. O(weights)."""
         return free * self._estimates.typical / self._shares.total()
 
+    def _turn(self, groups: Groups, free: int, now: float) -> Turn | None:
+        """Who is next. A replay is only while more is free than the headroom; then others are out of turn."""
+        turn = self._domains.next(groups, now)
+        if turn is None or turn.rank < LAST or free > self._headroom.free:
+            return turn
+        return self._domains.out_of_turn(groups, now)
+
+    def _most(self, turn: Turn, free: int) -> int:
+        """What the headroom leaves to this turn of ``free`` slots."""
+        if not turn.in_turn:
+            return min(free, self._headroom.room(turn.line.tenant))
+        return free - self._headroom.free if turn.rank == LAST else free
+
     def _pick(self, turn: Turn, free: int, now: float) -> Pick:
         tenant, rank = turn.line.tenant, turn.rank
         berths = turn.line.ranks[rank]
@@ -287,7 +310,8 @@ class FairShare:
             room(tenant, flow, now),
         )
         count = charging.take_hints(flow, count)
-        self._domains.passed(turn.tag, turn.kinds)
+        if turn.in_turn:  # a start ahead of the others says nothing of where they stand
+            self._domains.passed(turn.tag, turn.kinds)
         tenant.own_time = max(tenant.own_time, turn.line.own)
         berths.time = max(berths.time, berth.used)
         berth.flows.time = max(berth.flows.time, flow.used)
@@ -295,7 +319,10 @@ class FairShare:
         self._spend_rate(tenant, count, now)
         flow.waiting -= count
         self._estimates.started(estimate, count)
-        charge = Charge(flow, _lines(turn), estimate, now, 0)
+        charge = Charge(flow, turn.charged(), estimate, now, 0, ahead=not turn.in_turn)
+        if charge.ahead:
+            self._headroom.hold(tenant, count)
+            self._eligibility.headroom_changed(tenant)
         self._start(charge, count, now)
         return Pick(tenant.id, berth.lane.id, flow.id, turn.kinds, count, charge)
 
@@ -355,14 +382,6 @@ class FairShare:
             else:
                 what.held = None
                 self._eligibility.flow_changed(what)
-
-
-def _lines(turn: Turn) -> tuple[Line, ...]:
-    """Whom a start is charged to: each kind of the tenant's that the slot could have run."""
-    lines = turn.line.tenant.lines
-    if len(lines) == 1:
-        return (turn.line,)
-    return tuple(line for kind, line in lines.items() if kind in turn.kinds)
 
 
 def _is_running(charge: Charge, _at: float) -> bool:

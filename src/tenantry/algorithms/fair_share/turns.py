@@ -43,6 +43,10 @@ class Turns(Generic[M]):
     def enter(self, member: M, credit: float) -> None:
         """``member`` takes turns from now on, with at most ``credit`` slot-seconds to its name (law F5)."""
         member.used = max(member.used, self.time - credit)
+        self.join(member)
+
+    def join(self, member: M) -> None:
+        """``member`` takes turns from now on, at the place that it has."""
         self.count += 1
         self._push(member)
 
@@ -63,8 +67,12 @@ class Turns(Generic[M]):
         member.used -= amount
         if member.entry is not None:
             self.time = min(self.time, member.used + credit)
-            if member.used < member.entry[0]:
-                self._push(member)
+            self.moved(member)
+
+    def moved(self, member: M) -> None:
+        """``member`` may have come to an earlier place. A later one is noticed when it comes up."""
+        if member.entry is not None and member.used < member.entry[0]:
+            self._push(member)
 
     def first(self) -> M:
         """The next in turn. There must be one (``count``)."""
