@@ -17,7 +17,17 @@ from tenantry.lanes.outcome import Outcome
 from tenantry.postgres.errors import FOREIGN
 from tenantry.queue.changes import Left
 from tenantry.queue.events import LeasesLost, NodeJoined, NodeLeft, StoreFailed
-from tenantry.queue.model import ENDS, ClaimedJob, Ending, JobState, NewJob, NodeId, Reclaimed
+from tenantry.queue.model import (
+    ENDS,
+    ClaimedJob,
+    Ending,
+    JobState,
+    NewJob,
+    Node,
+    NodeId,
+    Presence,
+    Reclaimed,
+)
 from tenantry.queue.worker import WorkerSettings
 from tenantry.testing.conformance.world import Hand, settlement
 
@@ -99,6 +109,18 @@ async def test_a_worker_that_is_killed_and_restarted_under_its_name_gets_its_job
     (job,) = executor.begun
     assert (job.id, job.attempt) == (id_, 2)
     assert begun[0] >= lease_ended_at
+
+
+async def test_a_name_that_was_left_and_tidied_comes_back_as_a_later_incarnation(queue: Queue) -> None:
+    """Case Q11: a worker that was stopped meanwhile would otherwise be taken for the newcomer."""
+    first = await queue.worker.register(NodeId("node"), "shared", 1, {HTTP})
+    assert isinstance(first, Node)
+    await queue.worker.leave(first)
+    await queue.feeder.tidy(keep_days=7)
+    second = await queue.worker.register(NodeId("node"), "shared", 1, {HTTP})
+    assert isinstance(second, Node)
+    assert second.incarnation > first.incarnation
+    assert await queue.worker.heartbeat(first, draining=False) is Presence.SUPERSEDED
 
 
 async def test_two_settles_and_a_reclaim_at_once_end_every_job_once(queue: Queue) -> None:
