@@ -12,6 +12,7 @@ latency) says how much they wait, as in TCP Vegas (1995) and in the gradient of 
 - A level that was *crowded* or *lost* calls becomes a **ceiling**. The limit rests below it, tests it again
   after some round trips, and gives up the ceiling when the test is quiet. At two or three calls in flight one
   more is the difference between good and bad: without a memory a rule would try it every few round trips.
+  Where slots are *scarce* it rests longer: what a test has in flight too much, others could have used.
 - *Loss* (no answer, refused, 503) shrinks harder than waiting, down to below 1, where starts are paced. A
   loss counts only against the limit under which its call was sent (the caller sees to that): one bad moment
   is one cut, as in TCP NewReno (RFC 6582).
@@ -73,8 +74,8 @@ class LimitSettings:
     round trip, and at least one call; ``quiet``, ``full``, ``crowded``: ratios up to which it grows so, grows
     at all, and is only trimmed; ``bearable``: up to which calls may wait where one fewer would leave the
     target idle. ``stuck``: the part of calls out too long at which growth stops. ``rest``: round trips below
-    a ceiling, doubled by each test that lost calls up to ``longest_rest``. ``dip``: the part kept while
-    dipping."""
+    a ceiling, doubled by each test that lost calls up to ``longest_rest``. ``patience``: how many times as
+    long it rests while slots are scarce, >= 1. ``dip``: the part kept while dipping."""
 
     most: float = 10_000.0
     least: float = 0.02
@@ -86,6 +87,7 @@ class LimitSettings:
     stuck: float = 0.3
     rest: int = 4
     longest_rest: int = 128
+    patience: int = 4
     dip: float = 0.75
 
 
@@ -93,7 +95,8 @@ class LimitSettings:
 class Round:
     """One round trip as the rule needs it. ``ratio``: latency over reference, None when nothing came back.
     ``succeeded``, ``lost``: calls that came back. ``most``: the most in flight at once, ``in_flight`` at its
-    end. ``stuck``: calls out for several round trips."""
+    end. ``stuck``: calls out for several round trips. ``scarce``: others wait for the slots that these calls
+    hold."""
 
     ratio: float | None
     succeeded: int
@@ -101,6 +104,7 @@ class Round:
     most: int
     in_flight: int
     stuck: int = 0
+    scarce: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +257,8 @@ def _rest(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Li
 
 def _wait(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
     if limit.rounds > 1:
-        return replace(limit, rounds=limit.rounds - 1)
+        passes = not seen.scarce or draw * settings.patience < 1.0
+        return replace(limit, rounds=limit.rounds - 1) if passes else limit
     if limit.level < 1.0:
         return _grow(replace(limit, mode=Mode.SEEKING), seen, settings, draw)
     level = limit.level + max(1.0, settings.growth * limit.level)

@@ -251,7 +251,9 @@ def _turned(state: ShaperState, standing: Standing, settings: ShaperSettings, *,
     stuck = _stuck(state, standing)
     low, reference = percentile(window.latency, LOW), state.reference.latency
     ratio = max(low, BLUR) / max(reference, BLUR) if low is not None and reference else None
-    seen = Round(ratio, window.succeeded, window.lost, window.most, standing.in_flight, stuck)
+    seen = Round(
+        ratio, window.succeeded, window.lost, window.most, standing.in_flight, stuck, standing.scarce
+    )
     limit = concurrency_limit.step(state.limit, seen, settings.limit, draw=draw)
     cut = limit.mode is Mode.DRAINING and limit is not state.limit
     state = _referred(state, low, settings, now=now, draw=draw)

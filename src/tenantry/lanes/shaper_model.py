@@ -71,10 +71,12 @@ class ShaperState:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """``in_flight``: jobs of the lane that live claims hold (law K3), at ``now``."""
+    """``in_flight``: jobs of the lane that live claims hold (law K3), at ``now``. ``scarce``: others waited
+    for a slot of the pool when it was last planned."""
 
     in_flight: int
     now: Timestamp
+    scarce: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,9 @@ MOST_KEPT = 500
 
 
 class Gate(Protocol):
-    """What a shaper moves: the rule."""
+    """What a shaper moves: the rule. ``scarce``: others wait for the slots that this lane holds."""
+
+    scarce: bool
 
     def lane_in_flight(self, lane: Lane) -> int: ...
 
@@ -206,7 +208,7 @@ class Shapers:
         before = shaped.state or _read(shaped.kept, in_flight, now)
         shaped.kept = None
         heard, shaped.heard = shaped.heard, EMPTY
-        standing = Standing(in_flight, now)
+        standing = Standing(in_flight, now, shaped.gate.scarce)
         shaped.state = after = step(before, heard, standing, shaped.settings, draw=self._draw())
         if after.breaker.state is not before.breaker.state:
             self._moved.append(Move(shaped.lane, after.breaker.state))

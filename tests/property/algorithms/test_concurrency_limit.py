@@ -1,5 +1,7 @@
 """The limit's table: complete, bounded, and never raised by a loss."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from tenantry.algorithms.concurrency_limit import (
     sign_of,
     step,
 )
+from tenantry.kernel.randomness import SeededRandomness
 
 SETTINGS = LimitSettings()
 limits = st.builds(
@@ -35,6 +38,7 @@ rounds = st.builds(
     st.integers(0, 10_000),
     st.integers(0, 10_000),
     st.integers(0, 100),
+    st.booleans(),
 )
 draws = st.floats(0.0, 1.0)
 PEACE = Round(1.0, 100, 0, 10**6, 0)
@@ -77,6 +81,35 @@ def test_from_anywhere_peace_leads_to_twice_the_limit(limit: Limit, draw: float)
     for _ in range(400):
         limit = step(limit, Round(1.0, 100, 0, limit.permits, 0), SETTINGS, draw=draw)
     assert limit.level >= min(SETTINGS.most, 2.0 * start)
+
+
+@given(limits, rounds, draws)
+def test_where_slots_are_scarce_the_limit_is_never_higher_for_it(
+    limit: Limit, seen: Round, draw: float
+) -> None:
+    """And nothing but a rest is changed by it."""
+    scarce, not_so = replace(seen, scarce=True), replace(seen, scarce=False)
+    after, usual = (step(limit, each, SETTINGS, draw=draw) for each in (scarce, not_so))
+    assert after.level <= usual.level
+    assert after == usual or (after == limit and limit.mode is Mode.RESTING)
+
+
+@given(st.integers(0, 2**32))
+def test_a_ceiling_is_tested_a_quarter_as_often_where_slots_are_scarce(seed: int) -> None:
+    usual, scarce = (rests(seed, scarce=scarce) for scarce in (False, True))
+    assert 3.4 * usual < scarce < 4.6 * usual
+
+
+def rests(seed: int, *, scarce: bool) -> int:
+    """Round trips of 300 rests of eight each."""
+    chance, count = SeededRandomness(seed), 0
+    for _ in range(300):
+        limit = Limit(8.0, Mode.RESTING, ceiling=9.0, rounds=9)
+        while limit.rounds > 1:
+            seen = Round(1.0, 100, 0, limit.permits, 0, scarce=scarce)
+            limit = step(limit, seen, SETTINGS, draw=chance.uniform(0.0, 1.0))
+            count += 1
+    return count
 
 
 @given(st.floats(2.0, 1_000.0), draws)

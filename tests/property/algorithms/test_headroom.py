@@ -158,6 +158,20 @@ def decided(events: list[tuple[int, int, int]], slots: int, *, with_headroom: bo
     return order
 
 
+def test_slots_are_scarce_while_somebody_waits_for_one_and_not_otherwise() -> None:
+    pool = Pool(100, 2)
+    assert pool.round() == [] and not pool.fair.scarce, "nobody is there"
+    pool.fair.add((0, REPLAY), 99)
+    pool.round()
+    assert not pool.fair.scarce, "all have what they want"
+    pool.fair.add((1, REPLAY), 1)
+    pool.round()
+    assert pool.fair.scarce, "only the headroom is left"
+    pool.end(1)
+    pool.round()
+    assert not pool.fair.scarce
+
+
 def test_a_rule_whose_pool_shrinks_below_twenty_slots_leaves_nothing_free() -> None:
     pool = Pool(40, 2)
     pool.fair.add((0, REPLAY), 1_000)

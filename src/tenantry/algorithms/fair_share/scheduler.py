@@ -34,7 +34,8 @@ class FairShare:
     ``floor``: φ in [0, 1]; ``quantum``: slot-seconds > 0, the credit a tenant may have and what one visit may
     run ahead; ``prior``: seconds, the estimate before anything was measured. ``now`` is in seconds on any one
     clock that does not go back. Raises ValueError for a number that is out of range and KeyError for a name
-    that was not made known. Not safe to use from two threads at once.
+    that was not made known. ``scarce``: whether the last plan left somebody waiting for a slot. Not safe to
+    use from two threads at once.
     """
 
     def __init__(self, *, floor: float = 0.25, quantum: float = 0.010, prior: float = 0.1) -> None:
@@ -48,6 +49,7 @@ class FairShare:
         self._estimates = charging.Estimates(prior)
         self._domains = Domains(self._shares, drift=_DRIFT * quantum)
         self._slots = 0
+        self.scarce = False
         self._kinds: Kinds = frozenset()
         self._groups_seen: set[Kinds] = set()
         self._tenants: dict[Hashable, Tenant] = {}
@@ -210,6 +212,7 @@ class FairShare:
             if not left[turn.kinds]:
                 del left[turn.kinds]
                 groups = self._domains.groups(left)
+        self.scarce = self._shares.anyone and sum(left.values()) <= self._headroom.free
         return picks
 
     def adopt(self, flow: Hashable, started_at: float, now: float) -> Charge:

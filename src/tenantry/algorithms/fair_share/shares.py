@@ -53,6 +53,11 @@ class Shares:
         self._least = None
 
     @property
+    def anyone(self) -> bool:
+        """Whether any tenant is eligible."""
+        return bool(self._counts)
+
+    @property
     def changed(self) -> bool:
         return self._least is None
 

@@ -209,7 +209,7 @@ class IncidentRun:
     def _step(self, lane: _Lane, now: float) -> None:
         summary = summary_of(lane.heard) if lane.heard else EMPTY
         lane.heard.clear()
-        standing = Standing(lane.in_flight, Timestamp(now))
+        standing = Standing(lane.in_flight, Timestamp(now), self._rule.scarce)
         draw = self._randomness.uniform(0.0, 1.0)
         lane.state = shaper.step(lane.state, summary, standing, self._settings, draw=draw)
         self._permit(lane, now)
