@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from math import floor, inf
 from typing import Final
 
-KEEP: Final = 0.93
+KEEP: Final = 0.95
 """What a refusal leaves of the rate at which calls succeeded."""
 
 PLATEAU_AT: Final = 30.0
@@ -38,7 +38,7 @@ AGAIN: Final = 3.0
 """Seconds after a refusal in which another says that the rate was taken for far too high: of a burst, most
 likely, that the target lets through now and then."""
 
-TOO_HIGH: Final = 0.85
+TOO_HIGH: Final = 0.9
 """What such a one leaves besides."""
 
 SLACK: Final = 1e-6
