@@ -1,5 +1,8 @@
 """Tenants' transactions for asyncpg: the binding travels with BEGIN, the check with COMMIT, at no round trip.
 
+A pool that is left to reset its connections as asyncpg does has that in COMMIT's message too, so that a bound
+transaction takes one round trip less than another.
+
 asyncpg's own transaction object runs as ever, nested ones included; only the messages that begin and commit
 are carried out by this room. Behind a PgBouncer in transaction mode connect with
 ``statement_cache_size=0``, as asyncpg's documentation says.
@@ -43,6 +46,9 @@ class Tenants:
     def __init__(self, source: "Pool | Connection | Pooled", binding: Binding = DEFAULT) -> None:
         self._source, self.binding = source, binding
         self._judged = Judged()
+        self._is_pool = isinstance(source, asyncpg.Pool)
+        # a pool that was given a way to reset is left to go it
+        self._resets = self._is_pool and getattr(source, "_reset", source) is None
 
     @asynccontextmanager
     async def transaction(
@@ -60,7 +66,7 @@ class Tenants:
         ``connection.transaction()``; over a connection of yours ``transaction()`` of the same tenant is
         one, too. Raises what :mod:`tenantry.bindings.errors` lists,
         :class:`~tenantry.kernel.errors.InvalidValue` for what is no tenant, and what asyncpg raises."""
-        own = None if isinstance(self._source, asyncpg.Pool) else self._source
+        own = None if self._is_pool else self._source
         outer = open_here(self.binding) if own is not None else None
         opened = enter(self.binding, tenant, own, doing="a transaction over asyncpg")
         try:
@@ -84,7 +90,7 @@ class Tenants:
         return nullcontext(self._source)
 
     def _messages(self, begun: Any, value: str) -> "Messages":
-        return Messages(begun._connection, self.binding, value, self._judged)
+        return Messages(begun._connection, self.binding, value, self._judged, resets=self._resets)
 
 
 async def _roll_back(begun: Transaction, connection: "Connection | Pooled", error: BaseException) -> None:
@@ -128,15 +134,18 @@ class CarryingConnection(_Base):
 class Messages:
     """Stands before a connection for its transaction object: what begins and commits goes through the rules.
 
-    All else is the connection's.
+    All else is the connection's. ``resets``: nobody has the connection between COMMIT and the pool's reset.
     """
 
-    __slots__ = ("_binding", "_envelope", "_judged", "_real", "_value")
+    __slots__ = ("_binding", "_envelope", "_judged", "_real", "_resets", "_value")
 
-    def __init__(self, real: Any, binding: Binding, value: str, judged: Judged) -> None:
+    def __init__(
+        self, real: Any, binding: Binding, value: str, judged: Judged, *, resets: bool = False
+    ) -> None:
         if real.is_in_transaction():
             raise TransactionOpen
         self._real, self._binding, self._value, self._judged = real, binding, value, judged
+        self._resets = resets
         self._envelope: Envelope | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -186,14 +195,15 @@ class Messages:
 
     async def _commit(self, envelope: Envelope) -> None:
         was_open = self._real.is_in_transaction()
+        reset = _reset_of(self._real) if self._resets else ""
         try:
             try:
-                await self._real.execute(envelope.closing())
+                await self._real.execute(f"{envelope.closing()};{reset}")
             except asyncpg.PostgresError as error:
                 message = envelope.closing_anyhow(error, is_open=self._real.is_in_transaction())
                 if message is None:
                     raise
-                await self._real.execute(message)
+                await self._real.execute(f"{message};{reset}")
         except BaseException as error:
             state = getattr(error, "sqlstate", None)
             why = why_not_committed(state, was_open=was_open, is_open=self._real.is_in_transaction())
@@ -201,6 +211,8 @@ class Messages:
             if why is not None:
                 raise why from error
             raise
+        if reset:
+            self._real._reset_query = _ResetSent(self._real, reset)
 
     async def _roll_back(self) -> None:
         """End what may be open, and the connection where that cannot be done."""
@@ -219,6 +231,29 @@ class Messages:
 
     async def _read(self, sql: str) -> Sequence[Any]:
         return tuple(await self._real.fetchrow(sql))
+
+
+class _ResetSent:
+    """Stands for a connection's reset query that came with COMMIT, and says once that there is nothing to
+    send. ``Connection.reset()`` asks; its other duties it does as ever."""
+
+    __slots__ = ("_real", "_reset")
+
+    def __init__(self, real: Any, reset: str) -> None:
+        self._real, self._reset = real, reset
+
+    def __bool__(self) -> bool:
+        self._real._reset_query = self._reset
+        return False
+
+
+def _reset_of(real: Any) -> str:
+    """What asyncpg's pool sends when it takes ``real`` back; empty where a class of yours decides that."""
+    kind = type(real)
+    if kind.get_reset_query is not _Base.get_reset_query or kind.reset is not _Base.reset:
+        return ""
+    said = real.get_reset_query()
+    return said if isinstance(said, str) else ""
 
 
 def _end(connection: Any) -> None:

@@ -1,6 +1,7 @@
 """Names that become part of a statement, and the quoting of texts. Pure."""
 
 import re
+from functools import lru_cache
 
 from tenantry.kernel.errors import InvalidValue
 
@@ -23,6 +24,7 @@ def checked_role(name: object) -> str:
     raise InvalidValue("binding.role", name, "a role's name: 1 to 63 printable ASCII characters")
 
 
+@lru_cache(maxsize=1024)
 def literal(text: str) -> str:
     """``text`` as a literal of SQL, whatever ``standard_conforming_strings`` says. O(length).
 

@@ -14,7 +14,7 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from tenantry.bindings.context import Open, enter, leave, open_here
 from tenantry.bindings.errors import LeftBehind, TransactionOpen
@@ -26,10 +26,9 @@ from tenantry.kernel.errors import MissingExtra
 try:
     import psycopg
     from psycopg import generators
-    from psycopg.abc import PQGen
     from psycopg.errors import error_from_result
     from psycopg.pq import ExecStatus, TransactionStatus
-    from psycopg.pq.abc import PGconn
+    from psycopg.pq.abc import PGresult
     from psycopg.rows import tuple_row
 except ModuleNotFoundError as missing:
     raise MissingExtra("psycopg", "tenantry.bindings.psycopg") from missing
@@ -37,6 +36,9 @@ except ModuleNotFoundError as missing:
 Connection: TypeAlias = "psycopg.Connection[Any]"
 AsyncConnection: TypeAlias = "psycopg.AsyncConnection[Any]"
 Either: TypeAlias = "Connection | AsyncConnection"
+
+_FAILED = ExecStatus.FATAL_ERROR
+_IDLE, _IN, _IN_ERROR = TransactionStatus.IDLE, TransactionStatus.INTRANS, TransactionStatus.INERROR
 
 
 class Pool(Protocol):
@@ -57,6 +59,7 @@ class _Tenants:
     def __init__(self, source: Any, binding: Binding = DEFAULT) -> None:
         self._source, self.binding = source, binding
         self._own = source if isinstance(source, psycopg.Connection | psycopg.AsyncConnection) else None
+        self._lends = hasattr(source, "getconn") and hasattr(source, "putconn")
         self._judged = Judged()
 
     def _entered(self, tenant: object | None) -> tuple[Open, bool]:
@@ -110,7 +113,33 @@ class Tenants(_Tenants):
             leave(opened)
 
     def _connection(self) -> AbstractContextManager[Connection]:
-        return self._source.connection() if self._own is None else nullcontext(self._source)
+        if self._own is not None:
+            return nullcontext(self._source)
+        return _Lent(self._source) if self._lends else self._source.connection()
+
+
+class _Lent:
+    """A connection of a pool of psycopg's. The pool's own ``connection()`` would commit as well, which is
+    done by then and costs a tenth of a short transaction."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    def __enter__(self) -> Any:
+        connection = self._connection = self._pool.getconn()
+        return connection
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.putconn(self._connection)
+
+    async def __aenter__(self) -> Any:
+        connection = self._connection = await self._pool.getconn()
+        return connection
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._pool.putconn(self._connection)
 
 
 class AsyncTenants(_Tenants):
@@ -142,7 +171,9 @@ class AsyncTenants(_Tenants):
             leave(opened)
 
     def _connection(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        return self._source.connection() if self._own is None else nullcontext(self._source)
+        if self._own is not None:
+            return nullcontext(self._source)
+        return _Lent(self._source) if self._lends else self._source.connection()
 
 
 def begin_of(connection: Either) -> str:
@@ -156,7 +187,8 @@ def begin_of(connection: Either) -> str:
 
 def check_idle(connection: Either) -> None:
     """Raises :class:`TransactionOpen`."""
-    if connection.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+    status = connection.pgconn.transaction_status
+    if status != _IDLE and status in (_IN, _IN_ERROR):
         raise TransactionOpen
 
 
@@ -165,7 +197,7 @@ def open_transaction(connection: Connection, envelope: Envelope) -> None:
     try:
         answer: int | Exception | None = None
         if (message := envelope.opening()) is not None:
-            answer = _answer(connection, message)
+            answer = _answer_of(_exchange(connection, message))
             if envelope.is_fit(answer):
                 return
         steps = envelope.steps(answer)
@@ -181,19 +213,23 @@ def commit_transaction(connection: Connection, envelope: Envelope) -> None:
     """Commit what :func:`open_transaction` opened, or roll back and say why."""
     was_open = _may_be_open(connection)
     try:
-        try:
-            _run(connection, envelope.closing())
-        except psycopg.Error as error:
-            message = envelope.closing_anyhow(error, is_open=_may_be_open(connection))
-            if message is None:
-                raise
-            _run(connection, message)
+        result = _exchange(connection, envelope.closing())
+        if result.status == _FAILED:
+            _run(connection, _again(connection, envelope, error_from_result(result)))
     except BaseException as error:
         why = _why(connection, error, was_open)
         roll_back(connection)
         if why is not None:
             raise why from error
         raise
+
+
+def _again(connection: Either, envelope: Envelope, error: psycopg.Error) -> str:
+    """What is sent after ``error``; raises it where nothing is."""
+    message = envelope.closing_anyhow(error, is_open=_may_be_open(connection))
+    if message is None:
+        raise error
+    return message
 
 
 def roll_back(connection: Connection) -> None:
@@ -212,7 +248,7 @@ async def open_transaction_async(connection: AsyncConnection, envelope: Envelope
     try:
         answer: int | Exception | None = None
         if (message := envelope.opening()) is not None:
-            answer = await _answer_async(connection, message)
+            answer = _answer_of(await _exchange_async(connection, message))
             if envelope.is_fit(answer):
                 return
         steps = envelope.steps(answer)
@@ -230,13 +266,9 @@ async def commit_transaction_async(connection: AsyncConnection, envelope: Envelo
     """As :func:`commit_transaction`."""
     was_open = _may_be_open(connection)
     try:
-        try:
-            await _run_async(connection, envelope.closing())
-        except psycopg.Error as error:
-            message = envelope.closing_anyhow(error, is_open=_may_be_open(connection))
-            if message is None:
-                raise
-            await _run_async(connection, message)
+        result = await _exchange_async(connection, envelope.closing())
+        if result.status == _FAILED:
+            await _run_async(connection, _again(connection, envelope, error_from_result(result)))
     except BaseException as error:
         why = _why(connection, error, was_open)
         await roll_back_async(connection)
@@ -257,7 +289,7 @@ async def roll_back_async(connection: AsyncConnection) -> None:
 
 
 def _may_be_open(connection: Either) -> bool:
-    return not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE
+    return connection.pgconn.transaction_status != _IDLE and not connection.closed
 
 
 def _why(connection: Either, error: BaseException, was_open: bool) -> Exception | None:
@@ -265,41 +297,40 @@ def _why(connection: Either, error: BaseException, was_open: bool) -> Exception 
     return why_not_committed(getattr(error, "sqlstate", None), was_open=was_open, is_open=is_open)
 
 
-def _run(connection: Connection, sql: str) -> int:
+def _exchange(connection: Connection, sql: str) -> PGresult:
+    """One message of several commands, and the result of the last that the server came to."""
+    pgconn = connection.pgconn
     with connection.lock:
-        rows: int = connection.wait(_exchange(connection.pgconn, sql))
-    return rows
+        pgconn.send_query(sql.encode())
+        return cast(PGresult, connection.wait(generators.execute(pgconn))[-1])
+
+
+async def _exchange_async(connection: AsyncConnection, sql: str) -> PGresult:
+    """As :func:`_exchange`."""
+    pgconn = connection.pgconn
+    async with connection.lock:
+        pgconn.send_query(sql.encode())
+        return cast(PGresult, (await connection.wait(generators.execute(pgconn)))[-1])
+
+
+def _answer_of(result: PGresult) -> int | Exception:
+    """The number of rows, or the error."""
+    return result.ntuples if result.status != _FAILED else error_from_result(result)
+
+
+def _run(connection: Connection, sql: str) -> int:
+    return _rows_of(_exchange(connection, sql))
 
 
 async def _run_async(connection: AsyncConnection, sql: str) -> int:
-    async with connection.lock:
-        rows: int = await connection.wait(_exchange(connection.pgconn, sql))
-    return rows
+    return _rows_of(await _exchange_async(connection, sql))
 
 
-def _answer(connection: Connection, sql: str) -> int | Exception:
-    try:
-        return _run(connection, sql)
-    except psycopg.Error as error:
-        return error
-
-
-async def _answer_async(connection: AsyncConnection, sql: str) -> int | Exception:
-    try:
-        return await _run_async(connection, sql)
-    except psycopg.Error as error:
-        return error
-
-
-def _exchange(pgconn: PGconn, sql: str) -> PQGen[int]:
-    """One message of several commands, and the number of rows of the last."""
-    pgconn.send_query(sql.encode())
-    results = yield from generators.execute(pgconn)
-    for result in results:
-        if result.status == ExecStatus.FATAL_ERROR:
-            raise error_from_result(result)
-    rows: int = results[-1].ntuples
-    return rows
+def _rows_of(result: PGresult) -> int:
+    answer = _answer_of(result)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _read(connection: Connection, sql: str) -> Sequence[Any]:

@@ -28,7 +28,7 @@ _CURES = {
     LeftoverKind.CURSOR: "CLOSE ALL",
 }
 
-_DIVISION_BY_ZERO = "22012"  # what the check in front of COMMIT raises
+_NO_SUCH_SETTING = "42704"  # what the check in front of COMMIT raises
 _NO_TRANSACTION = "25P01"  # what its savepoint raises where the body ended the transaction
 _IN_FAILED_TRANSACTION = "25P02"
 _NO_SUCH_STATEMENT = "26000"
@@ -138,11 +138,11 @@ def why_not_committed(sqlstate: str | None, *, was_open: bool, is_open: bool) ->
     """What an error of :meth:`Envelope.closing` says of the body; None where it is the database's own.
 
     ``was_open`` and ``is_open``: whether a transaction, be it a failed one, was there before and is after.
-    Where COMMIT itself failed it was and is not: then a division by zero is a deferred trigger's.
+    Where COMMIT itself failed it was and is not: then the same error is a deferred trigger's.
     """
     if sqlstate == _IN_FAILED_TRANSACTION:
         return FailureHidden()
-    if sqlstate in (_DIVISION_BY_ZERO, _NO_TRANSACTION) and was_open == is_open:
+    if sqlstate in (_NO_SUCH_SETTING, _NO_TRANSACTION) and was_open == is_open:
         return TenantChanged()
     return None
 

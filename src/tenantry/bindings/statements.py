@@ -3,7 +3,7 @@
 All travel without parameters, so that they can share a message with BEGIN and COMMIT. Functions are named
 with their schema, and stand where operators would: what a session did to its search_path changes nothing
 here, and to look an operator up in a schema takes the server longer. What is sent in every transaction is
-kept cheap."""
+kept cheap: its rows have no columns, which the server would have to describe, and it calls few functions."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +34,8 @@ SELECT coalesce(pg_catalog.current_setting({setting}, true), '') OPERATOR(pg_cat
 
 
 _END = "tenantry_end"
+_NO_SETTING = "tenantry_tenant_changed"
+"""To set it fails: nobody can make a setting without a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +45,14 @@ class Statements:
     facts: str
     _name: str
     _set: str
-    _guard: str
+    _bind: tuple[str, str]
     _check: tuple[str, str]
 
     def opened(self, begin: str, value: str) -> str:
         """BEGIN and the binding in one message, whose last command has one row, or none: then the session is
         suspect and nothing is bound. May suspect an innocent session (its temporary tables are gone); never
         the other way round."""
-        return f"{begin};SELECT {self._set}{literal(value)}, true){self._guard}"
+        return f"{begin};{literal(value).join(self._bind)}"
 
     def executed(self, begin: str, value: str) -> str:
         """As :meth:`opened`, through the statement that :meth:`prepared` leaves in the session: to parse and
@@ -59,10 +61,9 @@ class Statements:
 
     def prepared(self, begin: str, value: str) -> str:
         """As :meth:`opened`, after ROLLBACK, and what :meth:`executed` needs from now on."""
-        statement = f"SELECT {self._set}$1, true){self._guard}"
-        check = "$1".join(self._check)
+        bind, check = "$1".join(self._bind), "$1".join(self._check)
         return (
-            f"ROLLBACK;PREPARE {self._name}(pg_catalog.text) AS {statement};"
+            f"ROLLBACK;PREPARE {self._name}(pg_catalog.text) AS {bind};"
             f"PREPARE {self._name}_end(pg_catalog.text) AS {check};{self.opened(begin, value)}"
         )
 
@@ -71,7 +72,7 @@ class Statements:
         return f"SELECT {self._set}{literal(value)}, true)"
 
     def committed(self, value: str) -> str:
-        """COMMIT in one message behind a check that divides by zero where tenant or role were changed.
+        """COMMIT in one message behind a check that fails where tenant or role were changed.
 
         Through the statement that :meth:`prepared` left, behind a savepoint, since the body may have lost
         it (DEALLOCATE ALL, which psycopg sends after a DROP): then :meth:`committed_anyhow` goes on from
@@ -95,16 +96,20 @@ def statements(binding: Binding) -> Statements:
     as_role = f" AND pg_catalog.nameeq(current_user, {role})"
     same = f"pg_catalog.texteq(coalesce(pg_catalog.current_setting({setting}, true), ''), "
     # a cursor that is there before the transaction's first statement can only be WITH HOLD
-    guard = (
-        f" WHERE {same}''){as_role} AND pg_catalog.oideq(pg_catalog.pg_my_temp_schema(), 0)"
-        " AND NOT EXISTS (SELECT pg_catalog.pg_cursor())"
+    fit = (
+        f"{same}''){as_role} AND pg_catalog.oideq(pg_catalog.pg_my_temp_schema(), 0)"
+        " AND NOT EXISTS (SELECT FROM pg_catalog.pg_cursor())"
     )
-    check = (f"SELECT pg_catalog.int4div(1, pg_catalog.int4({same}", f"){as_role}))")
+    setter = f"pg_catalog.set_config({setting}, "
+    # CASE and OR keep their order, as conditions that AND joins in a WHERE do not
+    bind = (f"SELECT WHERE CASE WHEN {fit} THEN {setter}", ", true) IS NOT NULL END")
+    failing = f"pg_catalog.set_config('{_NO_SETTING}', '', true) IS NULL"
+    check = (f"SELECT WHERE {same}", f"){as_role} OR {failing}")
     return Statements(
         facts=_FACTS.format(setting=setting),
-        _name=f"tenantry_{sha256((guard + str(check)).encode()).hexdigest()[:16]}",
-        _set=f"pg_catalog.set_config({setting}, ",
-        _guard=guard,
+        _name=f"tenantry_{sha256(str((bind, check)).encode()).hexdigest()[:16]}",
+        _set=setter,
+        _bind=bind,
         _check=check,
     )
 

@@ -383,7 +383,13 @@ class Threads:
 @asynccontextmanager
 async def in_thread(thread: ThreadPoolExecutor, manager: AbstractContextManager[Any]) -> AsyncIterator[Any]:
     run = partial(asyncio.get_running_loop().run_in_executor, thread)
-    tool = await run(manager.__enter__)
+    entering = asyncio.ensure_future(run(manager.__enter__))
+    try:
+        tool = await asyncio.shield(entering)
+    except asyncio.CancelledError as error:  # the thread enters all the same, and somebody must leave
+        await entering
+        await run(manager.__exit__, type(error), error, error.__traceback__)
+        raise
     try:
         yield tool
     except BaseException as error:

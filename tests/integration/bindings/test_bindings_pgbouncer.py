@@ -3,12 +3,14 @@
 import asyncio
 from pathlib import Path
 
+import asyncpg
 import pytest
 from binding_wire import pgbouncer
-from binding_world import OpenDoor
+from binding_world import BINDING, OpenDoor
 from test_bindings_conformance import TENANTS, seen, switch
 
 from tenantry.bindings import LeftBehind
+from tenantry.bindings.asyncpg import Tenants
 
 pytestmark = pytest.mark.needs_postgres
 
@@ -36,3 +38,22 @@ async def test_what_another_client_left_on_a_session_is_refused_and_cleaned_ther
             assert refused.value.cleaned
             async with door.bound(tenant) as hand:
                 assert await seen(hand) == {tenant}
+
+
+async def test_asyncpgs_own_pool_resets_the_very_session_that_it_committed_on(
+    notes_url: str, server_home: Path
+) -> None:
+    """Its reset comes with COMMIT: as a message of its own it may meet another session."""
+    with pgbouncer(server_home, notes_url, size=2) as url:
+        async with asyncpg.create_pool(url, min_size=4, max_size=4, statement_cache_size=0) as pool:
+            tenants = Tenants(pool, BINDING)
+
+            async def work(tenant: str) -> None:
+                for _ in range(10):
+                    async with tenants.transaction(tenant) as connection:
+                        assert await connection.fetchval("SHOW lock_timeout") == "0"
+                        found = await connection.fetch("SELECT DISTINCT tenant_id FROM notes")
+                        assert [row[0] for row in found] == [tenant]
+                        await connection.execute("SET lock_timeout = 7")
+
+            await asyncio.gather(*(work(tenant) for tenant in TENANTS * 2))

@@ -4,6 +4,7 @@ Django lets a backend begin transactions itself, under autocommit (as SQLite's d
 the binding travels with BEGIN; and it commits with the check in COMMIT's message."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tenantry.bindings import psycopg as room
@@ -20,6 +21,7 @@ except ModuleNotFoundError as missing:
     raise MissingExtra("django", "tenantry.bindings.django") from missing
 
 _OPTION = "tenant_binding"
+_UNTOLD = nullcontext()
 
 
 class DatabaseWrapper(postgresql.DatabaseWrapper):
@@ -41,9 +43,9 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
     def _start_transaction_under_autocommit(self) -> None:
         opened = enter(self._binding, None, doing="transaction.atomic()")
         try:
-            with debug_transaction(self, "BEGIN"), self.wrap_database_errors:
-                begin = room.begin_of(self.connection)
-                envelope = Envelope(self._binding, opened.value, begin=begin, judged=self._judged)
+            begin = room.begin_of(self.connection)
+            envelope = Envelope(self._binding, opened.value, begin=begin, judged=self._judged)
+            with self._told("BEGIN"), self.wrap_database_errors:
                 room.open_transaction(self.connection, envelope)
         except BaseException:
             leave(opened)
@@ -55,10 +57,14 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
             super()._commit()  # type: ignore[misc]  # the stubs leave it out
             return
         try:
-            with debug_transaction(self, "COMMIT"), self.wrap_database_errors:
+            with self._told("COMMIT"), self.wrap_database_errors:
                 room.commit_transaction(self.connection, self._envelope)
         finally:
             self._left()
+
+    def _told(self, sql: str) -> AbstractContextManager[None]:
+        """In Django's log of queries, where there is one."""
+        return debug_transaction(self, sql) if self.queries_logged else _UNTOLD
 
     def _rollback(self) -> None:
         try:
