@@ -248,8 +248,11 @@ class _ResetSent:
 
 
 def _reset_of(real: Any) -> str:
-    """What asyncpg's pool sends when it takes ``real`` back; empty where a class of yours decides that."""
+    """What asyncpg's pool sends when it takes ``real`` back; empty where a class of yours decides that, or an
+    asyncpg that keeps it elsewhere: then the pool sends it as ever."""
     kind = type(real)
+    if not hasattr(real, "_reset_query"):
+        return ""
     if kind.get_reset_query is not _Base.get_reset_query or kind.reset is not _Base.reset:
         return ""
     said = real.get_reset_query()
