@@ -17,6 +17,7 @@ from tenantry.lanes.model import Kind, Lane, Target
 from tenantry.lanes.orders import Scope
 from tenantry.lanes.plain import Plain
 from tenantry.lanes.summary import decoded
+from tenantry.postgres.change_ids import ChangeIds
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
 from tenantry.postgres.hints import Hints
@@ -44,8 +45,6 @@ from tenantry.queue.changes import (
 from tenantry.queue.lifecycle import NODE_FRESH_FOR, START_LEASE
 from tenantry.queue.model import FlowId, JobClass, PoolLevel, Seq
 
-_SWEEP_EVERY = 20  # rounds between two looks below the highest change seen: ids commit out of order
-
 Row: TypeAlias = asyncpg.Record
 
 
@@ -54,8 +53,7 @@ class PostgresPlannerStore:
 
     def __init__(self, database: Database, hints: Hints) -> None:
         self._planning, self._side, self._hints = database.planning, database.side, hints
-        self._above = 0
-        self._rounds = 0
+        self._ids = ChangeIds()
         self._known: set[int] = set()
         self._tails: dict[int, int] = {}  # the last place told of each flow that was told of
 
@@ -81,7 +79,7 @@ class PostgresPlannerStore:
     async def rebuild(self, term: int) -> Standing:
         """Drains the changes first, so that those which the reading includes are few, then reads all tables
         at one instant and remembers which changes it includes."""
-        self._above, self._rounds = 0, 0
+        self._ids = ChangeIds()
         self._known.clear()
         self._tails.clear()
         await self._hear(term, 0, (), {})
@@ -100,7 +98,6 @@ class PostgresPlannerStore:
         orders = await connection.fetch(statement("planner/rebuild_orders"))
         levels = await connection.fetch(statement("inspection/levels"))
         self._known = {row["change_id"] for row in known}
-        self._above = 0
         self._tails = {row["flow_id"]: row["tail"] for row in flows}
         return Standing(
             now=as_timestamp(now),
@@ -152,9 +149,7 @@ class PostgresPlannerStore:
         return self._nodes(rows, term)
 
     async def round(self, term: int, claims: Sequence[ClaimPlan], heads: Mapping[FlowId, int]) -> Round:
-        self._rounds += 1
-        above = 0 if self._rounds % _SWEEP_EVERY == 0 else self._above
-        rows = await self._hear(term, above, claims, heads)
+        rows = await self._hear(term, self._ids.above(), claims, heads)
         heard = [row for row in rows if row["change_id"] is not None]
         return Round(as_timestamp(rows[0]["moment"]), tuple(await self._changes(term, heard)))
 
@@ -211,7 +206,7 @@ class PostgresPlannerStore:
 
     def _fresh(self, rows: Sequence[Row]) -> list[Row]:
         """Those that the last rebuild did not include."""
-        self._above = max(self._above, *(row["change_id"] for row in rows)) if rows else self._above
+        self._ids.heard([row["change_id"] for row in rows])
         fresh = [row for row in rows if row["change_id"] not in self._known]
         self._known.difference_update(row["change_id"] for row in rows)
         return fresh
