@@ -1,7 +1,8 @@
 """Who takes turns: each change of state goes up the tree exactly as far as it changes something (law F7)."""
 
+from tenantry.algorithms.fair_share.classes import is_due
 from tenantry.algorithms.fair_share.headroom import Headroom
-from tenantry.algorithms.fair_share.records import LAST, Berth, Flow, Lane, Line, Tenant
+from tenantry.algorithms.fair_share.records import REPLAY, Berth, Flow, Lane, Line, Tenant
 from tenantry.algorithms.fair_share.shares import Shares
 
 
@@ -53,17 +54,21 @@ class Eligibility:
             else:
                 self._leave(line)
         self._prompt_changed(line)
+        if len(line.tenant.lines) > 1:  # what is due in one line decides for the others
+            self.headroom_changed(line.tenant)
 
-    def headroom_changed(self, tenant: Tenant) -> None:
-        """``tenant`` holds more or less of the headroom, or may hold more or less of it."""
-        for line in tenant.lines.values():
-            self._prompt_changed(line)
+    def headroom_changed(self, *tenants: Tenant) -> None:
+        """They hold or may hold more or less of the headroom, or another of their classes is due."""
+        for tenant in tenants:
+            for line in tenant.lines.values():
+                self._prompt_changed(line)
 
     def _prompt_changed(self, line: Line) -> None:
         listed = (
             line.entry is not None
-            and any(line.ranks[rank].count for rank in range(LAST))
+            and any(line.ranks[rank].count for rank in range(REPLAY))
             and self._headroom.room(line.tenant) > 0
+            and not is_due(line.tenant, REPLAY)
         )
         prompt, prompts = line.prompt, line.band.prompts
         if listed == (prompt.entry is not None):

@@ -16,7 +16,7 @@ from math import inf
 from tenantry.algorithms.fair_share.turns import Member, Turns
 
 RANKS = 3
-LAST = RANKS - 1  # replays: what leaves the headroom free
+REPLAY = RANKS - 1  # the rank that leaves the headroom free
 
 Kind = Hashable
 Kinds = frozenset[Hashable]
@@ -138,11 +138,11 @@ class Tenant:
     """``most``: slots it may hold (law F4). ``spent_until``: its bucket of starts, as the instant at which
     that was last empty. ``since``: for each rank, picks of other ranks while it was due (law F8).
     ``classes``: the ranks that it has ever had work of; most have one, and no choice between classes.
-    ``ahead``: slots of the headroom that it holds."""
+    ``out_of_turn``: slots of the headroom that it holds."""
 
     __slots__ = (
-        "ahead", "cap", "classes", "id", "in_flight", "lines", "listed", "most", "open", "own_time", "rate",
-        "rate_held", "since", "spent_until", "weight",
+        "cap", "classes", "id", "in_flight", "lines", "listed", "most", "open", "out_of_turn", "own_time",
+        "rate", "rate_held", "since", "spent_until", "weight",
     )  # fmt: skip
 
     def __init__(self, tenant: Hashable, weight: float) -> None:
@@ -153,7 +153,7 @@ class Tenant:
         self.rate_held: float | None = None  # no start before this instant
         self.spent_until = -inf
         self.in_flight = 0
-        self.ahead = 0
+        self.out_of_turn = 0
         self.open = True
         self.listed = 0  # lines that take turns; eligible while there is one
         self.since = [0] * RANKS
@@ -219,8 +219,8 @@ class Domain:
 
 @dataclass(slots=True)
 class Charge:
-    """What a pick was charged, until the last of its jobs is settled. Opaque to callers. ``ahead``: it holds
-    slots of the headroom."""
+    """What a pick was charged, until the last of its jobs is settled. Opaque to callers. ``out_of_turn``:
+    it holds slots of the headroom."""
 
     flow: Flow
     lines: tuple[Line, ...]
@@ -228,7 +228,7 @@ class Charge:
     started_at: float
     remaining: int
     overrunning: bool = False
-    ahead: bool = False
+    out_of_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

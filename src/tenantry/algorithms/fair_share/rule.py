@@ -1,12 +1,12 @@
 """The rule: who is picked, and how many of its jobs one visit may start. See the package's text."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 
 from tenantry.algorithms.fair_share import rate
+from tenantry.algorithms.fair_share.classes import next_rank, of_its_class
 from tenantry.algorithms.fair_share.records import (
-    LAST,
-    RANKS,
+    REPLAY,
     Band,
     Berth,
     Domain,
@@ -17,8 +17,6 @@ from tenantry.algorithms.fair_share.records import (
     Tenant,
 )
 from tenantry.algorithms.fair_share.shares import Shares
-
-_FORCED_AFTER = 8  # picks of other ranks; with two lower ranks due at once both still get one in ten
 
 Groups = dict[Kind, list[Kinds]]
 
@@ -120,8 +118,11 @@ class Domains:
         _within_tenant(turn)
         return turn
 
-    def out_of_turn(self, groups: Mapping[Kind, list[Kinds]], now: float) -> Turn | None:
-        """The line of the least virtual time that may start on the headroom. O(kinds · weights)."""
+    def out_of_turn(
+        self, groups: Mapping[Kind, list[Kinds]], now: float, most: Callable[[Line], float]
+    ) -> Turn | None:
+        """The line of the least virtual time that may start on the headroom, if it has used no more than
+        ``most`` slot-seconds beyond its due. O(kinds · weights)."""
         best: Line | None = None
         least = inf
         for kind in groups:
@@ -129,12 +130,12 @@ class Domains:
                 if band.prompts.count:
                     line = _prompt(band, now)
                     tag = band.tag(line.used)
-                    if tag < least or best is None:
+                    if (tag < least or best is None) and line.lag() <= most(line):
                         best, least = line, tag
         if best is None:
             return None
         turn = Turn(best, tag=least, ahead=0.0, kinds=groups[best.domain.kind][0], in_turn=False)
-        turn.rank = next(rank for rank in range(LAST) if best.ranks[rank].count)
+        turn.rank = next_rank(best.tenant, (best,), below=REPLAY)
         return turn
 
     def _rescale(self) -> None:
@@ -172,39 +173,15 @@ def _within_tenant(turn: Turn) -> None:
     """Of what the slot could run for the tenant whose turn it is: the class, then the kind (laws F8, F2)."""
     tenant, line = turn.line.tenant, turn.line
     if len(tenant.lines) == 1:
-        turn.rank = _rank(tenant, (line,))
+        turn.rank = next_rank(tenant, (line,))
         return
     lines = [one for one in tenant.lines.values() if one.entry is not None and one.domain.kind in turn.kinds]
-    turn.rank = _rank(tenant, lines)
+    turn.rank = next_rank(tenant, lines)
     turn.line = min((one for one in lines if one.ranks[turn.rank].count), key=_own)
 
 
 def _own(line: Line) -> float:
     return line.own
-
-
-def _rank(tenant: Tenant, lines: Iterable[Line]) -> int:
-    """Live before background before replay, but each lower one has its one in ten (law F8)."""
-    if len(tenant.classes) == 1:
-        return tenant.classes[0]
-    for rank in range(1, RANKS):
-        if tenant.since[rank] >= _FORCED_AFTER and any(line.ranks[rank].count for line in lines):
-            return rank
-    return next(rank for rank in range(RANKS) if any(line.ranks[rank].count for line in lines))
-
-
-def count_picks(tenant: Tenant, picked: int, count: int) -> None:
-    if len(tenant.classes) == 1:
-        return
-    for rank in range(1, RANKS):
-        if rank == picked:
-            tenant.since[rank] = 0
-        elif _due(tenant, rank):
-            tenant.since[rank] = min(tenant.since[rank] + count, 2 * _FORCED_AFTER)
-
-
-def _due(tenant: Tenant, rank: int) -> bool:
-    return any(line.ranks[rank].count and line.entry is not None for line in tenant.lines.values())
 
 
 def visit(turn: Turn, berth: Berth, flow: Flow, *, estimate: float, quantum: float) -> int:
@@ -219,16 +196,8 @@ def visit(turn: Turn, berth: Berth, flow: Flow, *, estimate: float, quantum: flo
     )
     most = inf if ahead == inf else ahead // estimate
     if len(tenant.classes) > 1:
-        most = min(most, _of_its_class(tenant, rank))
+        most = min(most, of_its_class(tenant, rank))
     return 1 << 30 if most == inf else max(1, int(most))
-
-
-def _of_its_class(tenant: Tenant, rank: int) -> float:
-    """How many jobs of one class a visit may start before another class's one in ten is due (law F8)."""
-    if rank and any(_due(tenant, higher) for higher in range(rank)):
-        return 1  # it is here by its one in ten
-    lower = [_FORCED_AFTER - tenant.since[each] for each in range(rank + 1, RANKS) if _due(tenant, each)]
-    return min(lower, default=inf)
 
 
 def room(tenant: Tenant, flow: Flow, now: float) -> int:

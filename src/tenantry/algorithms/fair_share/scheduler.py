@@ -4,12 +4,13 @@ from collections.abc import Hashable, Mapping
 from math import inf, isfinite
 
 from tenantry.algorithms.fair_share import charging
+from tenantry.algorithms.fair_share.classes import count_picks
 from tenantry.algorithms.fair_share.eligibility import Eligibility
 from tenantry.algorithms.fair_share.headroom import Headroom
 from tenantry.algorithms.fair_share.rate import next_at, spend
 from tenantry.algorithms.fair_share.records import (
-    LAST,
     RANKS,
+    REPLAY,
     Berth,
     Charge,
     Flow,
@@ -20,7 +21,7 @@ from tenantry.algorithms.fair_share.records import (
     Pick,
     Tenant,
 )
-from tenantry.algorithms.fair_share.rule import Domains, Groups, Turn, count_picks, room, visit
+from tenantry.algorithms.fair_share.rule import Domains, Groups, Turn, room, visit
 from tenantry.algorithms.fair_share.shares import Shares, cap_slots
 from tenantry.algorithms.fair_share.timers import Timers
 
@@ -34,8 +35,8 @@ class FairShare:
     ``floor``: φ in [0, 1]; ``quantum``: slot-seconds > 0, the credit a tenant may have and what one visit may
     run ahead; ``prior``: seconds, the estimate before anything was measured. ``now`` is in seconds on any one
     clock that does not go back. Raises ValueError for a number that is out of range and KeyError for a name
-    that was not made known. ``scarce``: whether the last plan left somebody waiting for a slot. Not safe to
-    use from two threads at once.
+    that was not made known. ``scarce``: whether the last plan left somebody waiting, and no slot but the
+    headroom. Not safe to use from two threads at once.
     """
 
     def __init__(self, *, floor: float = 0.25, quantum: float = 0.010, prior: float = 0.1) -> None:
@@ -194,9 +195,11 @@ class FairShare:
         if not self._groups_seen.issuperset(left):
             self._groups_seen.update(left)
             self._domains.level()
+            if any(kinds != self._kinds for kinds in left):
+                self._headroom.resize(0)
+                self._eligibility.headroom_changed(*self._tenants.values())
         groups = self._domains.groups(left)
-        picks: list[Pick] = []
-        level = -inf
+        picks, level = list[Pick](), -inf
         while left:
             free_now = sum(left.values())
             turn = self._turn(groups, free_now, now)
@@ -204,9 +207,9 @@ class FairShare:
                 break
             if turn.in_turn:
                 if turn.tag >= level:
-                    level = turn.tag + self._rise(free_now)
+                    level = turn.tag + self._shares.rise(free_now * self._estimates.typical)
                 turn.portion = (level - turn.tag) * turn.line.band.effective
-            pick = self._pick(turn, min(left[turn.kinds], self._most(turn, free_now)), now)
+            pick = self._pick(turn, min(left[turn.kinds], self._headroom.most(turn, free_now)), now)
             picks.append(pick)
             left[turn.kinds] -= pick.count
             if not left[turn.kinds]:
@@ -235,8 +238,8 @@ class FairShare:
         charging.settle(charge, used, now, self._quantum, jobs=jobs)
         if busy_for:
             self._estimates.learn(lane, busy_for, jobs)
-        if charge.ahead:
-            self._headroom.hold(lane.line.tenant, -jobs)
+        if charge.out_of_turn:
+            self._headroom.release(lane.line.tenant, jobs)
             self._eligibility.headroom_changed(lane.line.tenant)
         self._eligibility.flow_changed(flow)
         self._eligibility.lane_changed(lane)
@@ -282,23 +285,16 @@ class FairShare:
 
     # -- inside ----------------------------------------------------------------------------------------
 
-    def _rise(self, free: int) -> float:
-        """How far virtual time rises when ``free`` slots are given one by one to whoever is last, if all who
-        are eligible stand at one place; less than it will, where some are ahead. O(weights)."""
-        return free * self._estimates.typical / self._shares.total()
-
     def _turn(self, groups: Groups, free: int, now: float) -> Turn | None:
         """Who is next. A replay is only while more is free than the headroom; then others are out of turn."""
         turn = self._domains.next(groups, now)
-        if turn is None or turn.rank < LAST or free > self._headroom.free:
+        if turn is None or turn.rank < REPLAY or free > self._headroom.free:
             return turn
-        return self._domains.out_of_turn(groups, now)
+        return self._domains.out_of_turn(groups, now, self._may_owe)
 
-    def _most(self, turn: Turn, free: int) -> int:
-        """What the headroom leaves to this turn of ``free`` slots."""
-        if not turn.in_turn:
-            return min(free, self._headroom.room(turn.line.tenant))
-        return free - self._headroom.free if turn.rank == LAST else free
+    def _may_owe(self, line: Line) -> float:
+        """What a line may have used beyond its due to start out of turn: what its tenant runs now, about."""
+        return self._quantum + self._estimates.typical * line.tenant.in_flight
 
     def _pick(self, turn: Turn, free: int, now: float) -> Pick:
         tenant, rank = turn.line.tenant, turn.rank
@@ -315,16 +311,17 @@ class FairShare:
         count = charging.take_hints(flow, count)
         if turn.in_turn:  # a start ahead of the others says nothing of where they stand
             self._domains.passed(turn.tag, turn.kinds)
-        tenant.own_time = max(tenant.own_time, turn.line.own)
+            tenant.own_time = max(tenant.own_time, turn.line.own)
         berths.time = max(berths.time, berth.used)
         berth.flows.time = max(berth.flows.time, flow.used)
         count_picks(tenant, rank, count)
         self._spend_rate(tenant, count, now)
         flow.waiting -= count
         self._estimates.started(estimate, count)
-        charge = Charge(flow, turn.charged(), estimate, now, 0, ahead=not turn.in_turn)
-        if charge.ahead:
+        charge = Charge(flow, turn.charged(), estimate, now, 0, out_of_turn=not turn.in_turn)
+        if charge.out_of_turn:
             self._headroom.hold(tenant, count)
+        if charge.out_of_turn or len(tenant.classes) > 1:
             self._eligibility.headroom_changed(tenant)
         self._start(charge, count, now)
         return Pick(tenant.id, berth.lane.id, flow.id, turn.kinds, count, charge)

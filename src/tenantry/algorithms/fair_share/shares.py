@@ -71,6 +71,11 @@ class Shares:
         least = self.least()
         return sum(max(w, least) * n for w, n in self._counts.items())
 
+    def rise(self, service: float) -> float:
+        """How far virtual time rises while so many slot-seconds are given out bit by bit to whoever is last,
+        if all who are eligible stand at one place; less than it will, where some are ahead. O(w)."""
+        return service / self.total()
+
     def share(self, weight: float) -> float:
         """The part of the pool of one eligible tenant of ``weight``, in (0, 1]."""
         return max(weight, self.least()) / self.total()
