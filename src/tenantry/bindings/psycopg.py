@@ -62,6 +62,12 @@ class _Tenants:
         self._lends = hasattr(source, "getconn") and hasattr(source, "putconn")
         self._judged = Judged()
 
+    def _connection(self) -> Any:
+        """A context, for ``with`` or ``async with`` as the source is."""
+        if self._own is not None:
+            return nullcontext(self._source)
+        return _Lent(self._source) if self._lends else self._source.connection()
+
     def _entered(self, tenant: object | None) -> tuple[Open, bool]:
         """The transaction noted, and whether it is a savepoint of one that is open on the same connection."""
         own = self._own
@@ -111,11 +117,6 @@ class Tenants(_Tenants):
                 commit_transaction(connection, envelope)
         finally:
             leave(opened)
-
-    def _connection(self) -> AbstractContextManager[Connection]:
-        if self._own is not None:
-            return nullcontext(self._source)
-        return _Lent(self._source) if self._lends else self._source.connection()
 
 
 class _Lent:
@@ -170,11 +171,6 @@ class AsyncTenants(_Tenants):
         finally:
             leave(opened)
 
-    def _connection(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        if self._own is not None:
-            return nullcontext(self._source)
-        return _Lent(self._source) if self._lends else self._source.connection()
-
 
 def begin_of(connection: Either) -> str:
     """BEGIN with the modes that the connection's attributes ask for."""
@@ -187,8 +183,7 @@ def begin_of(connection: Either) -> str:
 
 def check_idle(connection: Either) -> None:
     """Raises :class:`TransactionOpen`."""
-    status = connection.pgconn.transaction_status
-    if status != _IDLE and status in (_IN, _IN_ERROR):
+    if connection.pgconn.transaction_status in (_IN, _IN_ERROR):
         raise TransactionOpen
 
 

@@ -20,7 +20,7 @@ class ChangeIds:
 
     def __init__(self) -> None:
         self._highest = self._rounds = 0
-        self._missing: dict[int, int] = {}  # since which round, in that order
+        self._missing: dict[int, int] = {}  # since which round; both rise from the first to the last
 
     def above(self) -> int:
         """The id above which the next round asks; each :data:`SWEEP_EVERY` rounds it asks for everything.
@@ -28,13 +28,13 @@ class ChangeIds:
         A submit waits for the disk with its id given, and settles that need not wait overtake it: without the
         missing ones it would be heard at the next sweep, a twentieth of a second late."""
         self._rounds += 1
-        for missing, since in list(self._missing.items()):
-            if since + WAITED_FOR > self._rounds:
-                break
-            del self._missing[missing]
+        lowest = next(iter(self._missing), None)
+        while lowest is not None and self._missing[lowest] + WAITED_FOR <= self._rounds:
+            del self._missing[lowest]
+            lowest = next(iter(self._missing), None)
         if self._rounds % SWEEP_EVERY == 0:
             return 0
-        return min(self._missing, default=self._highest + 1) - 1
+        return self._highest if lowest is None else lowest - 1
 
     def heard(self, ids: Collection[int]) -> None:
         """These have come, in any order."""

@@ -41,8 +41,8 @@ Costs: one pick is O(k·w + log n) for k kinds of work, w distinct weights and n
 lane or flow that is idle or blocked costs nothing.
 
 Where to read: ``turns`` (the one heap), ``records`` (the tree), ``shares``, ``headroom`` and ``rate``
-(arithmetic), ``eligibility`` (who takes turns), ``charging`` (what work costs), ``rule`` (who is next),
-``scheduler`` (the face).
+(arithmetic), ``eligibility`` (who takes turns), ``charging`` (what work costs), ``classes`` and ``rule``
+(who is next), ``scheduler`` (the face).
 """
 
 from tenantry.algorithms.fair_share.records import Charge, Kind, Kinds, Pick

@@ -53,9 +53,7 @@ class Eligibility:
                 self._enter(line)
             else:
                 self._leave(line)
-        self._prompt_changed(line)
-        if len(line.tenant.lines) > 1:  # what is due in one line decides for the others
-            self.headroom_changed(line.tenant)
+        self.headroom_changed(line.tenant)  # what is due in one line decides for the others
 
     def headroom_changed(self, *tenants: Tenant) -> None:
         """They hold or may hold more or less of the headroom, or another of their classes is due."""
@@ -66,8 +64,8 @@ class Eligibility:
     def _prompt_changed(self, line: Line) -> None:
         listed = (
             line.entry is not None
-            and any(line.ranks[rank].count for rank in range(REPLAY))
             and self._headroom.room(line.tenant) > 0
+            and any(line.ranks[rank].count for rank in range(REPLAY))
             and not is_due(line.tenant, REPLAY)
         )
         prompt, prompts = line.prompt, line.band.prompts
