@@ -41,8 +41,8 @@ class WorkerSettings:
     """``slots``: jobs at once, >= 1. ``lease_for``: seconds, renewed every third of it. ``grace_for``: how
     long running jobs may go on after :meth:`Worker.drain`; then they are stopped and released, the attempt
     not counted. ``stop_within``: how long a stopped job may take to end; one that does not, being in a
-    thread, keeps its lease and is waited for. ``settle_every``: the longest an end waits for company before
-    it is recorded. All times in seconds."""
+    thread, keeps its lease and is waited for. ``settle_every``: the least time from one record of ends to the
+    next, for which what ends meanwhile waits. All times in seconds."""
 
     slots: int = 20
     pool: str = "shared"
@@ -167,15 +167,18 @@ class Worker:
     # -- settling --------------------------------------------------------------------------------------
 
     async def _settling(self, node: Node) -> None:
-        """Ends are recorded together: what comes within a few milliseconds shares a statement."""
-        attempts = self._attempts
+        """Ends are recorded together, but one that comes alone at once: what comes within a few milliseconds
+        of a record shares the next one."""
+        attempts, clock = self._attempts, self._clock
+        next_at = clock.monotonic()
         while True:
             await attempts.some_ended.wait()
-            if attempts:
-                await asyncio.sleep(self._settings.settle_every)
+            if attempts and (wait := next_at - clock.monotonic()) > 0.0:
+                await asyncio.sleep(wait)
             attempts.some_ended.clear()
             while attempts.ended:
                 await self._until_done("worker", lambda: self._settle(node))
+            next_at = Instant(clock.monotonic() + self._settings.settle_every)
 
     async def _settle(self, node: Node) -> None:
         batch = self._attempts.ended[: self._settings.settle_batch]
