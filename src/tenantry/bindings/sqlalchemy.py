@@ -2,10 +2,11 @@
 
 :func:`bind_engine` once, and each transaction of the engine, whoever begins it (a session,
 ``engine.begin()``, autobegin), is bound to the current tenant. Over psycopg the binding is sent when
-SQLAlchemy says that a transaction begins; over asyncpg with the BEGIN that SQLAlchemy puts off until the
-first statement. Either way it takes no message of its own, and neither does the check at COMMIT.
+SQLAlchemy begins a transaction; over asyncpg with the BEGIN that SQLAlchemy puts off until the first
+statement. Either way it takes no message of its own, and neither does the check at COMMIT.
 """
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tenantry.bindings.context import Open, check_statement, enter, leave
@@ -16,18 +17,22 @@ from tenantry.kernel.errors import InvalidValue, MissingExtra, UsageError
 
 try:
     from sqlalchemy import event
-    from sqlalchemy.engine import Connection, Engine
+    from sqlalchemy.engine import Engine
     from sqlalchemy.ext.asyncio import AsyncEngine
 except ModuleNotFoundError as missing:
     raise MissingExtra("sqlalchemy", "tenantry.bindings.sqlalchemy") from missing
 
-_OPEN = "tenantry_open"
+_OPEN, _UNFIT = "tenantry_open", "tenantry_unfit"
 _JUDGED = "tenantry_judged"
+_EXECUTORS = ("do_execute", "do_executemany", "do_execute_no_params")
 _TWO_PHASE = "a transaction in two phases cannot be bound to a tenant. Use an ordinary one"
 _AUTOCOMMIT = (
     "a connection in AUTOCOMMIT has no transaction to bind a tenant to. Use another isolation level, or an "
     "engine that is not bound for work that belongs to no tenant"
 )
+
+Lent: TypeAlias = Any
+"""A connection as the pool lends it, until it returns: SQLAlchemy's ``PoolProxiedConnection``."""
 
 Driver: TypeAlias = "PsycopgDriver | AsyncPsycopgDriver | AsyncpgDriver"
 
@@ -38,11 +43,13 @@ def bind_engine(engine: Engine | AsyncEngine, binding: Binding = DEFAULT) -> Non
 
     Call it once, before the engine's first connection. Statements inside another tenant's transaction are
     refused before they are sent. What is raised is listed in :mod:`tenantry.bindings.errors`; errors of
-    connections and statements stay SQLAlchemy's, but for those that the binding's own messages meet over
-    psycopg, which are psycopg's. Raises :class:`~tenantry.kernel.errors.InvalidValue` for other drivers.
+    connections and statements, also of the binding's own messages, stay SQLAlchemy's. Raises
+    :class:`~tenantry.kernel.errors.InvalidValue` for other drivers.
     """
     sync = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
-    _Bound(binding, _driver(sync)).listen(sync)
+    driver = _driver(sync)
+    driver.prepare(sync.dialect)
+    _Bound(binding, sync.dialect, driver).take_over(sync)
 
 
 def _driver(engine: Engine) -> Driver:
@@ -57,127 +64,155 @@ def _driver(engine: Engine) -> Driver:
 
 
 class _Bound:
-    """The listeners of one engine. Safe from any thread, as the engine is."""
+    """What SQLAlchemy asks of one engine's dialect, with the tenant in it. Safe from any thread, as the
+    engine is.
 
-    def __init__(self, binding: Binding, driver: Driver) -> None:
+    These are a dialect's own methods rather than listeners to the engine's events: where an engine has any,
+    SQLAlchemy makes a dispatcher for each connection, which takes longer than all that is done here."""
+
+    def __init__(self, binding: Binding, dialect: Any, driver: Driver) -> None:
         self._binding, self._driver = binding, driver
+        self._rolled_back: Callable[[Lent], None] = dialect.do_rollback
+        self._committed: Callable[[Lent], None] = dialect.do_commit
+        self._executors = {name: getattr(dialect, name) for name in _EXECUTORS}
 
-    def listen(self, engine: Engine) -> None:
-        event.listen(engine, "do_connect", self._driver.prepare)
-        event.listen(engine, "begin", self._begin)
-        event.listen(engine, "begin_twophase", self._begin_twophase)
-        event.listen(engine, "before_cursor_execute", self._check)
-        event.listen(engine, "commit", self._commit)
-        event.listen(engine, "rollback", self._rollback)
-        event.listen(engine, "reset", self._reset)
+    def take_over(self, engine: Engine) -> None:
+        """Every transaction of ``engine`` from now on, and of what ``execution_options()`` makes of it."""
+        vars(engine.dialect).update(
+            do_begin=self._begin,
+            do_begin_twophase=_refuse_two_phases,
+            do_commit=self._commit,
+            do_rollback=self._rollback,
+            **{name: self._checked(execute) for name, execute in self._executors.items()},
+        )
+        event.listen(engine, "reset", self._returned)
+        event.listen(engine, "invalidate", self._lost)
 
-    def _begin(self, connection: Connection) -> None:
-        _refuse_autocommit(connection)
+    def _begin(self, lent: Lent) -> None:
+        _refuse_autocommit(lent)
         opened = enter(self._binding, None, doing="a transaction of SQLAlchemy")
         try:
-            envelope = self._driver.begin(connection, opened)
+            envelope = self._driver.begin(lent, opened)
         except BaseException as error:
             leave(opened)
             if isinstance(error, LeftBehind) and not error.cleaned:
-                connection.invalidate(error)
+                lent.info[_UNFIT] = True
+                lent.invalidate(error, soft=True)
             raise
-        connection.__dict__[_OPEN] = opened, envelope  # a dictionary of weak keys takes ten times as long
-        connection.info[_OPEN] = opened
+        lent.info[_OPEN] = opened, envelope
 
-    def _begin_twophase(self, connection: Connection, xid: object) -> None:
-        raise UsageError(_TWO_PHASE)
+    def _commit(self, lent: Lent) -> None:
+        kept = _noted(lent).pop(_OPEN, None)
+        if kept is None:
+            self._committed(lent)
+            return
+        try:
+            self._driver.commit(lent, kept[1])
+        finally:
+            leave(kept[0])
 
-    def _check(self, connection: Connection, *_: object) -> None:
-        kept = connection.__dict__.get(_OPEN)
+    def _rollback(self, lent: Lent) -> None:
+        """Also when a connection returns to the pool."""
+        noted = _noted(lent)
+        kept = noted.pop(_OPEN, None)
         if kept is not None:
-            check_statement(kept[0])
+            leave(kept[0])
+        if _UNFIT not in noted:  # else it was closed
+            self._rolled_back(lent)
 
-    def _commit(self, connection: Connection) -> None:
-        kept = connection.__dict__.pop(_OPEN, None)
-        if kept is not None:
-            try:
-                self._driver.commit(connection, kept[1])
-            finally:
-                leave(kept[0])
+    def _checked(self, execute: Callable[..., None]) -> Callable[..., None]:
+        def checked(cursor: Any, statement: str, *rest: Any) -> None:
+            context = rest[-1]
+            if context is not None:
+                kept = _noted(context.root_connection.connection).get(_OPEN)
+                if kept is not None:
+                    check_statement(kept[0])
+            execute(cursor, statement, *rest)
 
-    def _rollback(self, connection: Connection) -> None:
-        kept = connection.__dict__.pop(_OPEN, None)
+        return checked
+
+    def _returned(self, dbapi_connection: Any, record: Any, state: object) -> None:
+        """A connection returns to the pool, however it was lost sight of."""
+        self._lost(dbapi_connection, record)
+        self._driver.returned(dbapi_connection)
+
+    def _lost(self, dbapi_connection: Any, record: Any, error: object = None) -> None:
+        kept = record.info.pop(_OPEN, None) if record is not None else None
         if kept is not None:
             leave(kept[0])
 
-    def _reset(self, dbapi_connection: Any, record: Any, state: object) -> None:
-        """A connection returns to the pool, however it was lost sight of."""
-        opened = record.info.pop(_OPEN, None) if record is not None else None
-        if opened is not None:
-            leave(opened)
-        self._driver.returned(dbapi_connection)
+
+def _noted(lent: Lent) -> dict[str, Any]:
+    """What is kept with a connection: it moves along when the pool lets go of it."""
+    try:
+        noted: dict[str, Any] = lent.info
+    except NotImplementedError:  # SQLAlchemy looks at its first connection, outside of any pool
+        return {}
+    return noted
 
 
-def _refuse_autocommit(connection: Connection) -> None:
-    if _dbapi(connection).autocommit:
+def _refuse_two_phases(connection: object, xid: object) -> None:
+    raise UsageError(_TWO_PHASE)
+
+
+def _refuse_autocommit(lent: Lent) -> None:
+    if lent.dbapi_connection.autocommit:
         raise UsageError(_AUTOCOMMIT)
 
 
-def _judged(connection: Connection) -> Judged:
-    judged: Judged = connection.info.setdefault(_JUDGED, Judged())
-    return judged
-
-
-def _envelope(connection: Connection, opened: Open, begin: str) -> Envelope:
-    return Envelope(opened.binding, opened.value, begin=begin, judged=_judged(connection))
-
-
-def _dbapi(connection: Connection) -> Any:
-    return connection.connection.dbapi_connection
+def _envelope(lent: Lent, opened: Open, begin: str) -> Envelope:
+    judged = lent.info.get(_JUDGED)
+    if judged is None:
+        judged = lent.info.setdefault(_JUDGED, Judged())
+    return Envelope(opened.binding, opened.value, begin=begin, judged=judged)
 
 
 class PsycopgDriver:
-    """Over psycopg: begins and commits through :mod:`tenantry.bindings.psycopg`. SQLAlchemy's own COMMIT and
-    ROLLBACK send nothing where all is done."""
+    """Over psycopg: begins and commits through :mod:`tenantry.bindings.psycopg`."""
 
-    def prepare(self, dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
+    def __init__(self) -> None:
+        from tenantry.bindings import psycopg
+
+        self._room = psycopg
+
+    def prepare(self, dialect: Any) -> None:
         """Nothing to add to how it connects."""
 
-    def begin(self, connection: Connection, opened: Open) -> Envelope:
-        from tenantry.bindings import psycopg as room
-
-        raw = _dbapi(connection)
+    def begin(self, lent: Lent, opened: Open) -> Envelope:
+        room, raw = self._room, lent.dbapi_connection
         room.check_idle(raw)
-        envelope = _envelope(connection, opened, room.begin_of(raw))
+        envelope = _envelope(lent, opened, room.begin_of(raw))
         room.open_transaction(raw, envelope)
         return envelope
 
-    def commit(self, connection: Connection, envelope: Envelope | None) -> None:
-        from tenantry.bindings import psycopg as room
-
-        if envelope is not None:
-            room.commit_transaction(_dbapi(connection), envelope)
+    def commit(self, lent: Lent, envelope: Envelope) -> None:
+        self._room.commit_transaction(lent.dbapi_connection, envelope)
 
     def returned(self, dbapi_connection: Any) -> None:
         """Nothing is kept on it."""
 
 
 class AsyncPsycopgDriver:
-    """Over psycopg's async connections, which SQLAlchemy shows to its events as if they were sync."""
+    """Over psycopg's async connections, which SQLAlchemy shows to a dialect as if they were sync."""
 
-    def prepare(self, dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
+    def __init__(self) -> None:
+        from tenantry.bindings import psycopg
+
+        self._room = psycopg
+
+    def prepare(self, dialect: Any) -> None:
         """Nothing to add to how it connects."""
 
-    def begin(self, connection: Connection, opened: Open) -> Envelope:
-        from tenantry.bindings import psycopg as room
-
-        adapted = _dbapi(connection)
-        raw: Any = connection.connection.driver_connection
+    def begin(self, lent: Lent, opened: Open) -> Envelope:
+        room, raw = self._room, lent.driver_connection
         room.check_idle(raw)
-        envelope = _envelope(connection, opened, room.begin_of(raw))
-        adapted.run_async(lambda raw: room.open_transaction_async(raw, envelope))
+        envelope = _envelope(lent, opened, room.begin_of(raw))
+        lent.dbapi_connection.run_async(lambda raw: room.open_transaction_async(raw, envelope))
         return envelope
 
-    def commit(self, connection: Connection, envelope: Envelope | None) -> None:
-        from tenantry.bindings import psycopg as room
-
-        if envelope is not None:
-            _dbapi(connection).run_async(lambda raw: room.commit_transaction_async(raw, envelope))
+    def commit(self, lent: Lent, envelope: Envelope) -> None:
+        room = self._room
+        lent.dbapi_connection.run_async(lambda raw: room.commit_transaction_async(raw, envelope))
 
     def returned(self, dbapi_connection: Any) -> None:
         """Nothing is kept on it."""
@@ -186,30 +221,33 @@ class AsyncPsycopgDriver:
 class AsyncpgDriver:
     """Over asyncpg: its connections are of a class whose transactions carry the binding."""
 
-    def prepare(self, dialect: object, record: object, arguments: object, options: dict[str, Any]) -> None:
+    def __init__(self) -> None:
         from tenantry.bindings.asyncpg import CarryingConnection
 
-        options["connection_class"] = CarryingConnection
+        self._class = CarryingConnection
 
-    def begin(self, connection: Connection, opened: Open) -> None:
-        self._carrying(_dbapi(connection)).carry(opened.binding, opened.value)
+    def prepare(self, dialect: Any) -> None:
+        """New connections are of our class."""
+        connect = dialect.connect
+        vars(dialect).update(
+            connect=lambda *given, **options: connect(*given, **options | {"connection_class": self._class})
+        )
 
-    def commit(self, connection: Connection, envelope: Envelope | None) -> None:
-        """The check travels with asyncpg's own COMMIT."""
-
-    def returned(self, dbapi_connection: Any) -> None:
-        raw: Any = getattr(dbapi_connection, "driver_connection", None)
-        if hasattr(raw, "carry"):  # else it was made before bind_engine(), and carries nothing
-            raw.carry(None)
-
-    def _carrying(self, dbapi_connection: Any) -> Any:
-        from tenantry.bindings.asyncpg import CarryingConnection
-
-        raw = dbapi_connection.driver_connection
-        if not isinstance(raw, CarryingConnection):
+    def begin(self, lent: Lent, opened: Open) -> None:
+        raw = lent.driver_connection
+        if not isinstance(raw, self._class):
             raise UsageError(
                 "a connection was made before bind_engine(), or by an async_creator of yours: call "
                 "bind_engine() first, and let the creator pass connection_class="
                 "tenantry.bindings.asyncpg.CarryingConnection"
             )
-        return raw
+        raw.carry(opened.binding, opened.value)
+
+    def commit(self, lent: Lent, envelope: Envelope | None) -> None:
+        """The check travels with asyncpg's own COMMIT."""
+        lent.dbapi_connection.commit()
+
+    def returned(self, dbapi_connection: Any) -> None:
+        raw: Any = getattr(dbapi_connection, "driver_connection", None)
+        if hasattr(raw, "carry"):  # else it was made before bind_engine(), and carries nothing
+            raw.carry(None)

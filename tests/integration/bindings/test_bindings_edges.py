@@ -6,18 +6,14 @@ from typing import Any
 import asyncpg
 import psycopg
 import pytest
-from binding_doors import DjangoInner, Hand, alchemy_url
+from binding_doors import DjangoInner, Hand
 from binding_world import BINDING, OpenDoor
-from sqlalchemy import create_engine, text
-from sqlalchemy.ext.asyncio import create_async_engine
 from test_bindings_conformance import seen
 
 from tenantry.bindings import OtherTenant, TenantChanged, TenantMissing, TransactionOpen, use_tenant
 from tenantry.bindings.asyncpg import Tenants as AsyncpgTenants
 from tenantry.bindings.django import tenant_atomic
 from tenantry.bindings.psycopg import AsyncTenants, Tenants
-from tenantry.bindings.sqlalchemy import bind_engine
-from tenantry.kernel.errors import InvalidValue, UsageError
 
 pytestmark = pytest.mark.needs_postgres
 
@@ -145,51 +141,6 @@ async def test_a_connection_that_is_in_a_transaction_already_is_refused_and_left
                 pytest.fail("the tenant would outlive the block")
         assert await other.fetchval("SELECT 1") == 1
     await other.close()
-
-
-@pytest.mark.parametrize("where", ["engine", "connection"])
-def test_sqlalchemy_in_autocommit_is_refused(notes_url: str, where: str) -> None:
-    modes = {"isolation_level": "AUTOCOMMIT"}
-    engine = create_engine(alchemy_url(notes_url, "psycopg"), **(modes if where == "engine" else {}))
-    bind_engine(engine, BINDING)
-    with use_tenant("acme"), engine.connect() as connection:
-        chosen = connection.execution_options(**(modes if where == "connection" else {}))
-        with pytest.raises(UsageError, match="AUTOCOMMIT"):
-            chosen.execute(text("SELECT 1"))
-    engine.dispose()
-
-
-def test_sqlalchemy_refuses_two_phases_other_drivers_and_other_tenants_statements(notes_url: str) -> None:
-    engine = create_engine(alchemy_url(notes_url, "psycopg"))
-    bind_engine(engine, BINDING)
-    with use_tenant("acme"), engine.connect() as connection, pytest.raises(UsageError, match="two phases"):
-        connection.begin_twophase()
-    with use_tenant("acme"), engine.connect() as connection:
-        assert connection.execute(text("SELECT DISTINCT tenant_id FROM notes")).scalar() == "acme"
-        with use_tenant("globex"), pytest.raises(OtherTenant):
-            connection.execute(text("SELECT 1"))
-    engine.dispose()
-    with pytest.raises(InvalidValue, match="sqlite"):
-        bind_engine(create_engine("sqlite://"))
-
-
-def test_sqlalchemy_keeps_to_the_isolation_that_is_asked_for(notes_url: str) -> None:
-    engine = create_engine(alchemy_url(notes_url, "psycopg"), isolation_level="SERIALIZABLE")
-    bind_engine(engine, BINDING)
-    with use_tenant("acme"), engine.begin() as connection:
-        assert tuple(connection.execute(text(MODES)).one()) == ("serializable", "off")
-    engine.dispose()
-
-
-async def test_a_connection_that_sqlalchemy_lost_sight_of_leaves_no_transaction_open(notes_url: str) -> None:
-    engine = create_async_engine(alchemy_url(notes_url, "asyncpg"), pool_size=1)
-    bind_engine(engine, BINDING)
-    for tenant in ("acme", "globex"):
-        with use_tenant(tenant):
-            connection = await engine.connect()
-            assert (await connection.execute(text("SELECT tenant_id FROM notes"))).scalar() == tenant
-            await connection.close()  # neither committed nor rolled back
-    await engine.dispose()
 
 
 def test_django_refuses_statements_that_are_bound_to_nobody_or_to_another(notes_url: str) -> None:
