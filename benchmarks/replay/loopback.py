@@ -47,6 +47,9 @@ LIVE = 10
 LIVE_RATE, LIVE_SERVICE = 20.0, 0.05
 """Live jobs a second, of all ten tenants, and what the call of one takes: one slot, in the mean."""
 
+LOOK_EVERY = 10.0
+"""Seconds between looks at the replays: the process that reads them stamps live jobs, too."""
+
 OWN = SourceAddress(kind="dead_letters")
 _LETTERS = """
     INSERT INTO tenantry.dead_letters
@@ -258,7 +261,7 @@ async def _ended(context: Context, at_work: Product, views: Mapping[str, ReplayV
     waiting, ended = dict(views), dict[str, float]()
     told_at = time.monotonic()
     while waiting:
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(LOOK_EVERY)
         for view in await replays.replays(None, limit=1_000):
             name = str(view.spec.tenant)
             if name in waiting and view.state in ENDED:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil, inf, sqrt
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -86,6 +86,10 @@ class Model:
 
 
 class FairShareMachine(RuleBasedStateMachine):
+    """A small pool whose slots differ: it has no headroom."""
+
+    headroom = 0
+
     @initialize(seed=st.integers(0, 3))
     def begin(self, seed: int) -> None:
         self.fair = FairShare(quantum=QUANTUM, floor=seed / 3, prior=1.0)
@@ -149,6 +153,9 @@ class FairShareMachine(RuleBasedStateMachine):
 
     @rule(counts=st.tuples(*[st.integers(0, 5)] * 3))
     def change_slots(self, counts: tuple[int, ...]) -> None:
+        self._resize(counts)
+
+    def _resize(self, counts: tuple[int, ...]) -> None:
         self.model.slots = dict(zip(GROUPS, counts, strict=True))
         kinds = frozenset(kind for group, n in self.model.slots.items() if n for kind in group)
         self.fair.set_slots(sum(counts), kinds)
@@ -189,6 +196,8 @@ class FairShareMachine(RuleBasedStateMachine):
             assert free[pick.kinds] >= 0, "more picks than free slots"
         idle = [group for group, n in free.items() if n]
         able = [f.name for f in self.model.flows.values() if self.model.eligible(f)]
+        if sum(free.values()) <= self.headroom:
+            return
         for group in idle:
             assert not [name for name in able if self.model.flows[name].kind in group], "F3: a slot idles"
 
@@ -222,5 +231,33 @@ class FairShareMachine(RuleBasedStateMachine):
         assert sum(shares) == 0.0 or abs(sum(shares) - 1.0) < 1e-9
 
 
-FairShareMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+class AlikeMachine(FairShareMachine):
+    """A pool of slots that are alike, mostly of more than twenty: no more idles than the headroom."""
+
+    @initialize(seed=st.integers(0, 3))
+    def begin(self, seed: int) -> None:
+        super().begin(seed)
+        self._alike(30)
+
+    @rule(counts=st.tuples(*[st.integers(0, 30)] * 3))
+    def change_slots(self, counts: tuple[int, ...]) -> None:
+        self._alike(sum(counts))
+
+    @rule(flow=FairShareMachine.flows)
+    def fill(self, flow: str) -> None:
+        self.add(flow, 40, None)
+
+    @rule(data=st.data())
+    def end_many(self, data: st.DataObject) -> None:
+        for _ in range(min(len(self.model.running), data.draw(st.integers(1, 20)))):
+            self.settle(data, True)
+
+    def _alike(self, slots: int) -> None:
+        self.headroom = max(1, round(sqrt(slots) / 8)) if slots >= 20 else 0
+        self._resize((0, 0, slots))
+
+
+_settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+FairShareMachine.TestCase.settings = AlikeMachine.TestCase.settings = _settings
 TestFairShareMachine = FairShareMachine.TestCase
+TestAlikeMachine = AlikeMachine.TestCase
