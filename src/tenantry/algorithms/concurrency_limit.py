@@ -12,7 +12,8 @@ latency) says how much they wait, as in TCP Vegas (1995) and in the gradient of 
 - A level that was *crowded* or *lost* calls becomes a **ceiling**. The limit rests below it, tests it again
   after some round trips, and gives up the ceiling when the test is quiet. At two or three calls in flight one
   more is the difference between good and bad: without a memory a rule would try it every few round trips.
-  Where slots are *scarce* it rests longer: what a test has in flight too much, others could have used.
+  Where slots are *scarce* it rests longer, and a level that was full twice is a ceiling, too: what is in
+  flight too much, others could have used.
 - *Loss* (no answer, refused, 503) shrinks harder than waiting, down to below 1, where starts are paced. A
   loss counts only against the limit under which its call was sent (the caller sees to that): one bad moment
   is one cut, as in TCP NewReno (RFC 6582).
@@ -207,6 +208,16 @@ def _trim(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Li
     return replace(limit, level=max(min(level, limit.level), _needed(limit, seen.ratio)))
 
 
+def _fill(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
+    """While others wait for slots, a level at which one fewer would keep the target as busy is a ceiling,
+    once that was seen twice: once may be chance."""
+    if not seen.scarce or seen.ratio is None or _needed(limit, seen.ratio) > limit.permits - 1.0:
+        return _trim(limit, seen, settings, draw)
+    if _is_near_ceiling(limit):
+        return _return(replace(limit, back=0.0), seen, settings, draw)
+    return replace(_trim(limit, seen, settings, draw), ceiling=limit.level)
+
+
 def _cut(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -> Limit:
     """To what is served without waiting, and a little more; waiting alone never goes below 1."""
     if seen.ratio is None:  # nothing comes back at all
@@ -230,8 +241,11 @@ def _back_off(limit: Limit, seen: Round, settings: LimitSettings, draw: float) -
     level = limit.level * max(0.5, 1.0 - 2.0 * share)
     if limit.mode is Mode.TESTING:
         level = min(level, limit.back)
-    near = limit.ceiling < inf and 0.8 * limit.ceiling <= limit.level <= 1.25 * limit.ceiling
-    return replace(_under(limit, level), strikes=limit.strikes + 1 if near else 0)
+    return replace(_under(limit, level), strikes=limit.strikes + 1 if _is_near_ceiling(limit) else 0)
+
+
+def _is_near_ceiling(limit: Limit) -> bool:
+    return limit.ceiling < inf and 0.8 * limit.ceiling <= limit.level <= 1.25 * limit.ceiling
 
 
 def _under(limit: Limit, level: float) -> Limit:
@@ -291,7 +305,7 @@ STEPS: Final[Mapping[tuple[Mode, Sign], Change]] = MappingProxyType(
     {
         (Mode.SEEKING, Sign.UNUSED): _stay,
         (Mode.SEEKING, Sign.QUIET): _grow,
-        (Mode.SEEKING, Sign.FULL): _trim,
+        (Mode.SEEKING, Sign.FULL): _fill,
         (Mode.SEEKING, Sign.CROWDED): _cut,
         (Mode.SEEKING, Sign.LOST): _back_off,
         (Mode.DRAINING, Sign.UNUSED): _drained,

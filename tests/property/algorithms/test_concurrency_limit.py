@@ -87,17 +87,39 @@ def test_from_anywhere_peace_leads_to_twice_the_limit(limit: Limit, draw: float)
 def test_where_slots_are_scarce_the_limit_is_never_higher_for_it(
     limit: Limit, seen: Round, draw: float
 ) -> None:
-    """And nothing but a rest is changed by it."""
+    """And nothing is changed by it but how long it rests, and where a full level is remembered."""
     scarce, not_so = replace(seen, scarce=True), replace(seen, scarce=False)
     after, usual = (step(limit, each, SETTINGS, draw=draw) for each in (scarce, not_so))
     assert after.level <= usual.level
-    assert after == usual or (after == limit and limit.mode is Mode.RESTING)
+    if after != usual:
+        assert (after == limit and limit.mode is Mode.RESTING) or after.ceiling == limit.level
 
 
 @given(st.integers(0, 2**32))
 def test_a_ceiling_is_tested_a_quarter_as_often_where_slots_are_scarce(seed: int) -> None:
     usual, scarce = (rests(seed, scarce=scarce) for scarce in (False, True))
     assert 3.4 * usual < scarce < 4.6 * usual
+
+
+@given(servers=st.integers(2, 10), seed=st.integers(0, 2**32))
+def test_where_slots_are_scarce_next_to_nothing_waits_at_a_target_that_stays_busy(
+    servers: int, seed: int
+) -> None:
+    """Constant calls of so many servers: n in flight take n / servers, where that is more than one."""
+    scarce, usual = ([limit.permits for limit in found(servers, seed, scarce=each)] for each in (True, False))
+    assert sum(scarce) <= (servers + 0.15) * len(scarce) < sum(usual)
+    assert sum(min(servers, level) for level in scarce) >= 0.99 * servers * len(scarce)
+
+
+def found(servers: int, seed: int, *, scarce: bool) -> list[Limit]:
+    """The limit of 500 rounds, less the first sixty."""
+    chance, limit, seen = SeededRandomness(seed), Limit(), []
+    for _ in range(500):
+        calls = limit.permits
+        told = Round(max(1.0, calls / servers), calls, 0, calls, calls, scarce=scarce)
+        limit = step(limit, told, SETTINGS, draw=chance.uniform(0.0, 1.0))
+        seen.append(limit)
+    return seen[60:]
 
 
 def rests(seed: int, *, scarce: bool) -> int:
