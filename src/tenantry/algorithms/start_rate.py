@@ -8,13 +8,19 @@ the one at which calls succeeded when it refused. Starts are then paced below th
 until it refuses again, slowly at first and ever faster, as TCP CUBIC does around the last loss (S. Ha, I.
 Rhee, L. Xu, "CUBIC", 2008; RFC 9438, section 4.2): most of the time is spent close to what was refused.
 
+Where a target refuses before a rate of successes was measured, there is none to learn from. One start a
+second is tried then, half of that after each further refusal; each success adds one a second, which doubles
+the rate every second, as TCP's slow start does (RFC 5681), until it refuses again: three quarters of that are
+a rate.
+
 States
 ------
 =======  =================================================================================
 state    becomes
 =======  =================================================================================
-free     *paced* by a refusal
+free     *paced* by a refusal; *asking* where no rate was measured yet
 paced    *free* when the rate has grown to twice what was last refused, and nothing refused
+asking   *paced* by a refusal after a success; *free* half a minute after the last refusal
 =======  =================================================================================
 """
 
@@ -40,6 +46,15 @@ likely, that the target lets through now and then."""
 
 TOO_HIGH: Final = 0.9
 """What such a one leaves besides."""
+
+FIRST: Final = 1.0
+"""Starts a second after a refusal before which no rate was measured."""
+
+FOUND: Final = 0.75
+"""What is kept of the rate that was refused after it had doubled every second."""
+
+SLOWEST: Final = 1.0 / 60.0
+"""Starts a second, the least that is learned."""
 
 SLACK: Final = 1e-6
 """Seconds: more than the rounding of any instant."""
@@ -67,6 +82,8 @@ def rate_at(rate: StartRate, now: float) -> float:
     """Starts a second that are allowed at ``now``; infinite while free. Pure, O(1)."""
     if rate.refused is None:
         return inf
+    if rate.achieved == 0.0:
+        return rate.refused
     passed = max(0.0, now - rate.since)
     beyond: float = passed - PLATEAU_AT
     return rate.refused * (1.0 + CURVE * beyond * beyond * beyond)
@@ -74,6 +91,8 @@ def rate_at(rate: StartRate, now: float) -> float:
 
 def succeeded(rate: StartRate, count: int, now: float) -> StartRate:
     """The rate after ``count`` calls succeeded. Pure, O(1)."""
+    if rate.refused is not None and _is_asking(rate):
+        return replace(rate, refused=rate.refused + count, count=rate.count + count)
     lasted = now - rate.counting_from
     if 0.0 <= lasted < MEASURE:
         return StartRate(
@@ -92,15 +111,37 @@ def succeeded(rate: StartRate, count: int, now: float) -> StartRate:
 
 def refused(rate: StartRate, now: float) -> StartRate:
     """The rate after calls that were sent since the last refusal were refused. Pure, O(1)."""
+    level = _asked(rate) if _is_asking(rate) else _measured(rate, now)
+    known = rate.achieved or level or 0.0
+    if level is None:
+        level = max((rate.refused or 2.0 * FIRST) / 2.0, SLOWEST)
+    return replace(
+        rate, refused=level, since=now, tokens=0.0, at=now, count=0, counting_from=now, achieved=known
+    )
+
+
+def _measured(rate: StartRate, now: float) -> float | None:
+    """What was served when it refused; None where nothing was."""
     lasted = now - rate.counting_from
-    seen = max(rate.count / lasted if lasted >= MEASURE / 10.0 else 0.0, rate.achieved, 1.0 / 60.0)
+    seen = max(rate.count / lasted if lasted >= MEASURE / 10.0 else 0.0, rate.achieved)
     again = rate.refused is not None and now - rate.since < AGAIN
-    level = min(rate_at(rate, now), seen) * (TOO_HIGH if again else 1.0)
-    return replace(rate, refused=level, since=now, tokens=0.0, at=now, count=0, counting_from=now)
+    return min(rate_at(rate, now), max(seen, SLOWEST)) * (TOO_HIGH if again else 1.0) if seen else None
+
+
+def _asked(rate: StartRate) -> float | None:
+    """The same of a rate that was sought; None where nothing has succeeded in that."""
+    return max(FOUND * rate.refused, SLOWEST) if rate.refused and rate.count else None
+
+
+def _is_asking(rate: StartRate) -> bool:
+    """Whether it is refused, and how much is served was never measured."""
+    return rate.refused is not None and rate.achieved == 0.0
 
 
 def relaxed(rate: StartRate, now: float) -> StartRate:
     """The rate, free again if it has grown to twice what was refused. Pure, O(1)."""
+    if _is_asking(rate):
+        return replace(rate, refused=None) if rate.count and now - rate.since > PLATEAU_AT else rate
     if rate.refused is not None and rate_at(rate, now) > 2.0 * rate.refused:
         return replace(rate, refused=None)
     return rate

@@ -176,9 +176,11 @@ class Worker:
             if attempts and (wait := next_at - clock.monotonic()) > 0.0:
                 await asyncio.sleep(wait)
             attempts.some_ended.clear()
-            while attempts.ended:
+            if attempts.ended:
                 await self._until_done("worker", lambda: self._settle(node))
-            next_at = Instant(clock.monotonic() + self._settings.settle_every)
+                next_at = Instant(clock.monotonic() + self._settings.settle_every)
+            if attempts.ended:  # more than a batch, or what ended meanwhile
+                attempts.some_ended.set()
 
     async def _settle(self, node: Node) -> None:
         batch = self._attempts.ended[: self._settings.settle_batch]
