@@ -112,11 +112,15 @@ def picture(rows: Sequence[LaneRow], width: int, *, left_out: int = 0) -> "Rende
     return Group(table, *below)
 
 
+_SLOW = 1.0
+"""Starts a second; a lane that has fewer looks as if it stood still."""
+
+
 def fits(rows: Sequence[LaneRow], width: int, height: int) -> Sequence[LaneRow]:
     """The first rows that have room on a terminal, with their reasons below; at least one."""
     left = height - 3  # the headings, the line on what was left out, and the cursor's
     for place, row in enumerate(rows):
-        left -= 1 + (0 if row.state is LaneState.OPEN else ceil(len(_reason(row)) / width))
+        left -= 1 + ceil(len(_reason(row)) / width)
         if left < 0:
             return rows[: max(1, place)]
     return rows
@@ -132,16 +136,22 @@ def _widths(shown: Sequence[Column], rows: Sequence[LaneRow], width: int) -> lis
 
 
 def reasons(rows: Sequence[LaneRow]) -> list[str]:
-    """Why lanes are not open, a line each."""
-    return [_reason(row) for row in rows if row.state is not LaneState.OPEN]
+    """Why lanes are not open, or start less than one job a second, a line each."""
+    return [reason for row in rows if (reason := _reason(row))]
 
 
 def _reason(row: LaneRow) -> str:
+    """Empty where there is nothing to say."""
     from tenantry.cli.output import moment
 
     frees = f", until {moment(row.frees_at)} unless more is heard" if row.frees_at is not None else ""
     where = f"{row.lane.tenant} to {without_credentials(row.lane.target)}"
-    return f"{where}: {row.reason}{frees}"
+    if row.state is not LaneState.OPEN:
+        return f"{where}: {row.reason}{frees}"
+    if row.rate_limit is None or row.rate_limit >= _SLOW:
+        return ""
+    every = 1.0 / row.rate_limit
+    return f"{where}: the target answered 429; it is asked every {every:.0f} s until it takes a call"
 
 
 def _console(output: Output) -> "Console":

@@ -297,7 +297,8 @@ def _classes(record: Progress) -> str:
 
 def _share(record: Progress) -> str:
     due = "" if record.due_share is None else f" of {record.due_share:.1%} due"
-    return f"the tenant has {record.share:.1%}{due} of its pool"
+    lanes = "; a target may be held or paced: see `tenantry lanes`" if record.phase is Phase.WAITING else ""
+    return f"the tenant has {record.share:.1%}{due} of its pool{lanes}"
 
 
 def span(seconds: Seconds) -> str:

@@ -143,6 +143,13 @@ async def test_a_link_that_leads_out_of_the_directory_is_not_followed(tmp_path: 
         await source_of(root).survey()
 
 
+async def test_a_link_to_itself_is_the_source_s_state_and_no_fault_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "f.jsonl").symlink_to("f.jsonl")
+    with pytest.raises(SourceUnavailable, match="links lead back") as told:
+        await source_of(tmp_path).survey()
+    assert str(tmp_path) not in str(told.value)
+
+
 @pytest.mark.parametrize("compress", [gzip.compress, zstd.compress], ids=["gzip", "zstd"])
 async def test_a_stream_that_is_cut_short_gives_what_it_has_and_then_says_so(
     tmp_path: Path, compress

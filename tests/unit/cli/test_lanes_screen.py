@@ -60,6 +60,12 @@ def test_the_reason_stands_in_full_below_however_narrow_it_is() -> None:
     assert "the breaker is open: the target failed, until 1970-01-01 00:01:00Z unless more is heard" in text
 
 
+def test_an_open_lane_that_hardly_starts_says_why() -> None:
+    text = " ".join(drawn(replace(OPEN, rate_limit=0.25), width=60).split())
+    assert "the target answered 429; it is asked every 4 s until it takes a call" in text
+    assert len(drawn(replace(OPEN, rate_limit=40.0), width=160).splitlines()) == 2
+
+
 def test_credentials_in_a_target_are_not_shown() -> None:
     assert "pass" not in drawn(HELD, width=200)
 

@@ -225,6 +225,8 @@ class JsonLinesSource:
             return path.open("rb")
         except OSError as error:
             raise SourceUnavailable(f"the file {self._place}: {error.strerror or 'cannot be read'}") from None
+        except RuntimeError:  # what Python 3.11 and 3.12 make of ELOOP
+            raise SourceUnavailable(f"the file {self._place}: its links lead back to themselves") from None
 
     def _told(self) -> "_Told":
         return _Told(self._place)
