@@ -1,10 +1,9 @@
 """From what is declared, and from the facts where nothing is, to whom and what isolation is about. Pure.
 
 Without a declaration: a table is a tenant table if it has the one of :data:`TENANT_COLUMNS` that most tables
-have, or one that the policies of another table bind, or a policy that compares a column of its own to a session
-setting; the application is every role, no
-superuser and none of the server's own, to which something on a tenant table was granted, and failing that the
-tables' owners.
+have, or one of them that another table's policies bind, or a policy that compares a column of its own to a
+session setting; the application is every role, no superuser and none of the server's own, to which something
+on a tenant table was granted, and failing that the tables' owners.
 """
 
 from collections import Counter
@@ -109,9 +108,9 @@ class _Finder:
 
     @cached_property
     def _columns(self) -> tuple[str, ...]:
-        """Declared ones; or the known one that most tables have, besides those that policies bind: known ones,
-        and others in more than one table. Only one that no policy binds, so that an ``account_id`` beside
-        ``tenant_id`` is not taken for a tenant. What policies bind comes first, then what most tables have."""
+        """Declared ones; or the known one that most tables have, besides those that policies bind: known
+        ones, and others in more than one table. Only one that no policy binds, so that an ``account_id``
+        beside ``tenant_id`` is not taken for a tenant. First what policies bind most, then what most have."""
         if self._declared.tenant_columns:
             return self._declared.tenant_columns
         tables = [
