@@ -117,6 +117,7 @@ WHY_BEYOND = {
     "policy-missing-ok": "it fails instead of showing too much",
     "policy-setting-unqualified": "no session can set it, so none can be bound by it",
     "policy-setting-typo": "the other setting can be bound as well, and is",
+    "policy-setting-types": "it fails instead of showing too much",
     "policy-literal": _TAKEN,
     "policy-default-tenant": _TAKEN,
     "role-default-tenant": _TAKEN,
