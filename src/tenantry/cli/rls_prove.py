@@ -129,9 +129,8 @@ def _tell(options: ProveOptions, output: Output, report: "Report", proof: "Proof
     if options.every:
         for outcome in proof.outcomes:
             output.line(f"{outcome.judgement.value:<13} {outcome.attempt.door}: {outcome.attempt.asked}")
-            output.line(
-                f"{'':<14}as {outcome.attempt.role} with {outcome.attempt.bound.value}; {outcome.why}"
-            )
+            tail = f"; {outcome.why}" if outcome.why else ""
+            output.line(f"{'':<14}as {outcome.attempt.role} with {outcome.attempt.bound.value}{tail}")
     _tell_summary(output, report, proof)
 
 
@@ -210,4 +209,5 @@ def _outcome_data(outcome: "Outcome") -> dict[str, object]:
         "judgement": outcome.judgement.value,
         "why": outcome.why,
         "row": outcome.row,
+        "violated": outcome.violated,
     }

@@ -107,7 +107,7 @@ class PostgresRange:
                     changed = await self._changed(attempt, before, watched)
                 except asyncpg.PostgresError as error:
                     _unless_lost(error)
-                    return Answer(refused=error.sqlstate or "XX000", message=_said(error), print=str(error))
+                    return _refused(error)
         return Answer(**answer, heard=await self._notices(), changed=changed)
 
     async def _prepare(self, sql: str) -> None:
@@ -177,6 +177,14 @@ def _unless_lost(error: asyncpg.PostgresError) -> None:
     """Raises it again where it says that the session is gone."""
     if (error.sqlstate or "").startswith(_LOST):
         raise error
+
+
+def _refused(error: asyncpg.PostgresError) -> Answer:
+    told = error.as_dict()
+    name, schema, table = (told.get(f"{each}_name") or "" for each in ("constraint", "schema", "table"))
+    violated = f"{quoted(name)} on {quoted(schema)}.{quoted(table)}" if name and table else ""
+    refused = error.sqlstate or "XX000"
+    return Answer(refused=refused, message=_said(error), print=str(error), violated=violated)
 
 
 def _said(error: asyncpg.PostgresError) -> str:

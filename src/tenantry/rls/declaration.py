@@ -9,7 +9,7 @@ A file is TOML or JSON::
 
     [tables]                         # tenant tables; what differs from the above stands with the table
     invoices = {}
-    "billing.notes" = { column = "org_id", type = "uuid", grants = ["select"], replaces = ["old"] }
+    "billing.notes" = { column = "org_id", grants = ["select"], replaces = ["old"] }
 
     [shared]                         # the same rows for every tenant: read, never written; with the reason
     countries = "one list for everybody"

@@ -21,6 +21,7 @@ def objections(ground: Ground) -> Iterator[str]:
         yield f"the server is PostgreSQL {server.version_text}: security_invoker views need {OLDEST} or newer"
     for table in ground.declaration.tables:
         yield from _about_table(ground, table)
+    yield from _about_types(ground)
     for name in ground.declaration.shared:
         relation = ground.relation(name)
         if relation is None:
@@ -66,6 +67,20 @@ def _about_column(relation: Relation, table: TenantTable) -> Iterator[str]:
         hint = f'declare type = "{fitting[0]}"' if fitting else f"make it one of {', '.join(COLUMN_TYPES)}"
         where = f"{table.name}.{quoted(table.column)}"
         yield f"{where} is of type {column.type}, declared as {table.type}: {hint}"
+
+
+def _about_types(ground: Ground) -> Iterator[str]:
+    """No text reads as a number and as a UUID: whoever is bound for the one fails at the other."""
+    declared = ground.declaration
+    numbers = [each for each in declared.tables if each.type in {"int", "bigint"}]
+    uuids = [each for each in declared.tables if each.type == "uuid"]
+    if numbers and uuids:
+        yield (
+            f"{declared.setting} cannot name a tenant for {numbers[0].name}, of type {numbers[0].type}, and "
+            f"for {uuids[0].name}, of type uuid: each query of the one fails while a tenant of the other is "
+            "bound. Give their tenant columns one type, or declare the one kind in a file of its own, with a "
+            "setting of its own"
+        )
 
 
 def _about_policies(ground: Ground, relation: Relation, table: TenantTable) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """From what is declared, and from the facts where nothing is, to whom and what isolation is about. Pure.
 
 Without a declaration: a table is a tenant table if it has the one of :data:`TENANT_COLUMNS` that most tables
-have, or a policy that compares one of its columns to a session setting; the application is every role, no
-superuser and none of the server's own, to which something on a tenant table was granted, and failing that the
-tables' owners.
+have, or one of them that another table's policies bind, or a policy that compares a column of its own to a
+session setting; the application is every role, no superuser and none of the server's own, to which something
+on a tenant table was granted, and failing that the tables' owners.
 """
 
 from collections import Counter
@@ -108,20 +108,31 @@ class _Finder:
 
     @cached_property
     def _columns(self) -> tuple[str, ...]:
-        """Declared ones; or the known one that most tables have, and those that policies bind in more than
-        one table. One, so that an ``account_id`` beside ``tenant_id`` is not taken for a tenant."""
+        """Declared ones; or the known one that most tables have, besides those that policies bind: known
+        ones, and others in more than one table. Only one that no policy binds, so that an ``account_id``
+        beside ``tenant_id`` is not taken for a tenant. First what policies bind most, then what most have."""
         if self._declared.tenant_columns:
             return self._declared.tenant_columns
-        often = Counter(name for name in self._bound.values() if name)
-        bound = sorted(name for name, times in often.items() if times > 1)
         tables = [
             each for each in self._facts.relations.values() if each.is_table and self._looked_at(each.schema)
         ]
         spelt = tuple(dict.fromkeys((*TENANT_COLUMNS, *_other_spellings(tables))))
-        having = {name: sum(each.column(name) is not None for each in tables) for name in spelt}
-        likeliest = max(spelt, key=lambda name: (name in often, having[name]))
-        known = [likeliest] if having[likeliest] and likeliest not in bound else []
-        return (*known, *bound)
+        often = Counter(name for name in self._bound.values() if name)
+        having = Counter(column.name for each in tables for column in each.columns)
+        bound = {name for name, times in often.items() if times > 1 or name in spelt}
+        possible = [name for name in spelt if having[name] and name not in self._lesser]
+        likeliest = {max(possible, key=having.__getitem__)} if possible else set()
+        return tuple(sorted(bound | likeliest, key=lambda name: (-often[name], -having[name], name)))
+
+    @cached_property
+    def _lesser(self) -> set[str]:
+        """Known columns in tables whose policies bind a likelier one: an ``account_id`` within a tenant."""
+        found: set[str] = set()
+        for oid, name in self._bound.items():
+            after = TENANT_COLUMNS.index(name) + 1 if name in TENANT_COLUMNS else len(TENANT_COLUMNS)
+            table = self._facts.relations[oid]
+            found |= {each for each in TENANT_COLUMNS[after:] if table.column(each)}
+        return found - set(self._bound.values())
 
     @cached_property
     def _bound(self) -> dict[int, str]:

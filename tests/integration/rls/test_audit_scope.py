@@ -4,7 +4,7 @@ import pytest
 from rls_world import FactsAfter
 
 from tenantry.kernel.errors import InvalidValue
-from tenantry.rls import Declared, Facts, Scope
+from tenantry.rls import Declared, Facts, Scope, audit
 from tenantry.rls.declaration import parse_declaration
 from tenantry.rls.scope import declared_by, found
 
@@ -36,6 +36,37 @@ async def test_a_column_that_policies_compare_to_a_setting_names_the_tenant_what
         f"CREATE POLICY p ON a USING (firm = {SETTING}); CREATE POLICY p ON b USING ({SETTING} = firm);"
     )
     assert tables(facts, found(Declared(), facts)) == {"a": "firm", "b": "firm", "c": "firm"}
+
+
+@pytest.mark.parametrize("schema", ["public", "billing"])
+@pytest.mark.parametrize("schemas", [(), ("public",)])
+async def test_one_table_that_a_policy_binds_by_its_column_does_not_hide_those_that_have_another(
+    schema: str, schemas: tuple[str, ...], facts_after: FactsAfter
+) -> None:
+    facts = await facts_after(
+        "CREATE ROLE app LOGIN; CREATE SCHEMA billing; CREATE TABLE customers (tenant_id int NOT NULL);"
+        "CREATE TABLE orders (tenant_id int NOT NULL); CREATE TABLE invoices (tenant_id int NOT NULL);"
+        "CREATE TABLE loose (org_id int); GRANT SELECT ON customers, orders, invoices TO app;"
+        f"CREATE TABLE {schema}.notes (org_id int); ALTER TABLE {schema}.notes ENABLE ROW LEVEL SECURITY;"
+        f"CREATE POLICY p ON {schema}.notes USING (org_id = {SETTING});"
+    )
+    bare = {"customers": "tenant_id", "orders": "tenant_id", "invoices": "tenant_id", "loose": "org_id"}
+    noted = {"notes": "org_id"} if schema == "public" or not schemas else {}
+    report = audit(facts, Declared(schemas=schemas))
+    assert tables(facts, report.scope) == {**bare, **noted}
+    assert {"rls-off: table public.customers", "rls-off: table public.invoices"} <= {
+        each.key for each in report.findings
+    }
+
+
+async def test_a_column_beside_the_one_that_a_policy_binds_is_no_tenant_however_many_tables_have_it(
+    facts_after: FactsAfter,
+) -> None:
+    facts = await facts_after(
+        "CREATE TABLE notes (org_id int, customer_id int); CREATE TABLE a (customer_id int);"
+        f"CREATE TABLE b (customer_id int); CREATE POLICY p ON notes USING (org_id = {SETTING});"
+    )
+    assert tables(facts, found(Declared(), facts)) == {"notes": "org_id"}
 
 
 async def test_a_table_whose_policy_reads_a_setting_otherwise_is_a_tenants_without_a_column(

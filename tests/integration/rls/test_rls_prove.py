@@ -114,6 +114,14 @@ def test_what_functions_and_errors_say_of_real_rows_is_not_told(shop: str, tenan
         assert (code, REAL in out) == (1, False)
 
 
+def test_every_attempt_is_told_with_a_reason_where_it_has_one(shop: str, tenantry: Tenantry) -> None:
+    code, out, _ = tenantry("rls", "prove", "--every", "--database-url", shop)
+    assert code == 0
+    told = [line for line in out.splitlines() if line.startswith("              as shop_app with ")]
+    assert "              as shop_app with no tenant" in told
+    assert [line for line in told if line.rstrip(" ;") != line] == []
+
+
 def test_a_database_that_is_away_ends_with_three(shop: str, tenantry: Tenantry) -> None:
     code, _, _ = tenantry("rls", "prove", "--database-url", "postgresql://postgres@127.0.0.1:1/nowhere")
     assert code == 3

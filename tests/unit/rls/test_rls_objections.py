@@ -118,6 +118,22 @@ def test_what_a_plan_leaves_to_people_is_remarked(facts: Facts, said: str) -> No
     assert any(said in each for each in found.remarks)
 
 
+@pytest.mark.parametrize(
+    ("kind", "column", "said"),
+    [
+        ("uuid", Column(1, "tenant_id", "uuid", 2950, not_null=True), ["app.tenant_id cannot name a tenant"]),
+        ("bigint", Column(1, "tenant_id", "bigint", 20, not_null=True), []),
+        ("text", Column(1, "tenant_id", "text", 25, not_null=True), []),
+    ],
+)
+def test_tables_whose_tenants_no_text_can_name_alike_are_refused_on_one_setting(
+    kind: str, column: Column, said: list[str]
+) -> None:
+    facts = replace(WORLD, relations={1: NOTES, 2: replace(NOTES, oid=2, name="other", columns=(column,))})
+    declared = DECLARED.replace("notes = {}", f'notes = {{}}\nother = {{ type = "{kind}" }}')
+    assert [each[:34] for each in planned(facts, declared).objections] == said
+
+
 def test_a_policy_for_a_service_role_only_stands_in_nobodys_way() -> None:
     facts = replace(WORLD, policies=(Policy(8, 1, "engine", True, "ALL", ("reporting",), "true", "true"),))
     assert planned(facts).objections == ()

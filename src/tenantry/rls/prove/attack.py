@@ -1,11 +1,7 @@
-"""Which attempts are made, how an answer is judged, and what outcomes say of findings. Pure."""
+"""Which attempts are made, and how an answer is judged. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
-
-from tenantry.rls.model import Family, Finding
 from tenantry.rls.prove.becoming import becoming
-from tenantry.rls.prove.limits import COVERED, DOORS, WHY_BEYOND, why_beyond
-from tenantry.rls.prove.model import Answer, Attempt, Bound, Judgement, Outcome, Proved, Verdict
+from tenantry.rls.prove.model import Answer, Attempt, Bound, Judgement, Outcome
 from tenantry.rls.prove.planting import MARK, Field, other_settings, settings
 from tenantry.rls.prove.reading import reading
 from tenantry.rls.prove.stances import Attacker
@@ -41,10 +37,11 @@ def judged(attempt: Attempt, without: Answer, answer: Answer, again: Answer | No
     """What an attempt shows. ``without``: its answer in a world without the other tenants' rows; ``again``:
     where the two differ, its answer once more with them."""
     judgement, why = _unlearnt(answer, without) or _judgement(attempt, without, answer, again)
-    leaked = judgement is Judgement.LEAKED
-    return Outcome(
-        attempt=attempt, judgement=judgement, why=why, row=next(iter(answer.shown), "") if leaked else ""
-    )
+    if judgement is not Judgement.LEAKED:
+        return Outcome(attempt=attempt, judgement=judgement, why=why)
+    violated = "" if answer.changed else answer.violated or without.violated
+    row = next(iter(answer.shown), "")
+    return Outcome(attempt=attempt, judgement=judgement, why=why, row=row, violated=violated)
 
 
 def _unlearnt(answer: Answer, without: Answer) -> tuple[Judgement, str] | None:
@@ -58,17 +55,33 @@ def _unlearnt(answer: Answer, without: Answer) -> tuple[Judgement, str] | None:
 def _judgement(
     attempt: Attempt, without: Answer, answer: Answer, again: Answer | None
 ) -> tuple[Judgement, str]:
-    if answer.changed:
-        return Judgement.LEAKED, f"it changed what another tenant has in {', '.join(answer.changed)}"
-    if attempt.by_success and not answer.refused:
-        return Judgement.LEAKED, "it was let through"
+    if answer.changed or (attempt.by_success and not answer.refused):
+        where = ", ".join(answer.changed)
+        said = f"it changed what another tenant has in {where}" if where else "it was let through"
+        return Judgement.LEAKED, said
     if answer.learnt != without.learnt:
         if again is not None and again.learnt != answer.learnt:
             return Judgement.BEYOND, "it answers differently each time, also with the same rows"
         return Judgement.LEAKED, _told(without, answer)
-    if answer.refused:
-        return Judgement.REFUSED, f"{_refusal(answer)}"
-    return Judgement.HELD, ""
+    if not answer.refused:
+        return Judgement.HELD, ""
+    if _is_held_off(attempt, answer):
+        return Judgement.REFUSED, _refusal(answer)
+    return Judgement.BEYOND, f"it failed of something else than a right or a policy: {_refusal(answer)}"
+
+
+_HELD_OFF = {"42501", "44000", "0A000", "42704", "42809", "42P17", "55000"}
+"""No right or no policy for it, a view's own check, nothing that can be done to such an object at all; and
+policies that fail, since the setting was never made or they ask themselves."""
+
+
+def _is_held_off(attempt: Attempt, answer: Answer) -> bool:
+    """Whether rights and policies refused it, and not a value, a key or a trigger in its way. A policy that
+    casts '' where no tenant is bound fails for everybody: that holds too."""
+    unbound = attempt.bound in {Bound.NOBODY, Bound.EMPTY}
+    return answer.refused in _HELD_OFF or (
+        unbound and answer.refused == "22P02" and answer.message.endswith('""')
+    )
 
 
 _PLAIN = {"0A", "23", "25", "40", "42", "55", "57"}
@@ -94,48 +107,3 @@ def _told(without: Answer, answer: Answer) -> str:
     if answer.count != without.count:
         return "it counts another tenant's rows"
     return "the answer depends on another tenant's rows"
-
-
-def proved(findings: Iterable[Finding], outcomes: Sequence[Outcome]) -> Iterator[Proved]:
-    """Each finding with its verdict."""
-    for finding in findings:
-        tried = [each for each in outcomes if accounts(finding, each)]
-        leak = next((each for each in tried if each.judgement is Judgement.LEAKED), None)
-        if leak is not None:
-            yield Proved(finding=finding, verdict=Verdict.CONFIRMED, by=leak)
-        elif finding.rule in WHY_BEYOND or finding.family in {Family.PERFORMANCE, Family.OPERATIONS}:
-            yield Proved(finding=finding, verdict=Verdict.BEYOND, why=why_beyond(finding))
-        else:
-            yield _without_leak(finding, tried)
-
-
-def _without_leak(finding: Finding, tried: list[Outcome]) -> Proved:
-    learnt = [each for each in tried if each.judgement in {Judgement.HELD, Judgement.REFUSED}]
-    stopped = next((each.why for each in tried if each.judgement is Judgement.BEYOND), "")
-    if learnt and not stopped:
-        why = f"{len(learnt)} attempts by this way leaked nothing"
-        return Proved(finding=finding, verdict=Verdict.REFUTED, by=learnt[0], why=why)
-    why = stopped or "no attempt by this way could be made: nothing could be planted, or nobody may try"
-    return Proved(finding=finding, verdict=Verdict.BEYOND, why=why)
-
-
-def unfound(findings: Sequence[Finding], outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-    """Leaks that no finding accounts for."""
-    for each in outcomes:
-        if each.judgement is Judgement.LEAKED and not any(accounts(one, each) for one in findings):
-            yield each
-
-
-def accounts(finding: Finding, outcome: Outcome) -> bool:
-    """Whether a leak by this attempt is what the finding speaks of."""
-    attempt = outcome.attempt
-    if attempt.door not in DOORS.get(finding.rule, COVERED[finding.family]):
-        return False
-    if finding.role and finding.role != attempt.role:
-        return False
-    return (
-        not finding.table
-        or finding.table in attempt.tables
-        or any(each in finding.subject for each in attempt.tables)
-        or (bool(attempt.through) and attempt.through.split("(")[0].strip() in finding.subject)
-    )

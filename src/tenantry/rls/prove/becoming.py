@@ -41,7 +41,7 @@ def _as(attacker: Attacker, table: Relation, way: tuple[str, str], steps: tuple[
     return Attempt(
         door=door,
         role=attacker.role,
-        settings=attacker.binding(Bound.A),
+        settings=attacker.binding(Bound.A, (table.title,)),
         statements=steps,
         asked=attacker.selection(table),
         tables=frozenset({table.title}),
@@ -69,7 +69,7 @@ def _open(attacker: Attacker, sequence: Relation, asked: str, tables: frozenset[
     return Attempt(
         door="sequence",
         role=attacker.role,
-        settings=attacker.binding(Bound.A),
+        settings=attacker.binding(Bound.A, tables),
         asked=asked,
         tables=tables,
         through=sequence.title,

@@ -1,6 +1,7 @@
 """Which doors a rule speaks of, and which rules no attack of ours can show, with the reason. Data.
 
-A rule of :data:`WHY_BEYOND` may still be confirmed, where an attempt happens to show it; it is never refuted.
+A rule of :data:`WHY_BEYOND` may still be confirmed, where an attempt happens to show it (but for those of
+:data:`NEVER_SHOWN`); it is never refuted.
 """
 
 from tenantry.rls.model import Family, Finding
@@ -64,6 +65,23 @@ DOORS = {
     "sequence-readable": frozenset({"sequence"}),
 }
 
+KEYS = frozenset({
+    "unique-across-tenants", "on-conflict", "exclusion-across-tenants", "foreign-key-oracle",
+    "foreign-key-cascade",
+})  # fmt: skip
+"""Rules about one key: only what runs into that key shows it."""
+
+WRITE_DOORS = frozenset({"insert", "move", "update", "collide", "upsert", "refer"})
+"""Doors at which WITH CHECK stands."""
+
+NEVER_SHOWN = frozenset({
+    "no-policy-applies", "all-data", "public-grant", "default-privileges", "unclassified-table",
+    "shared-table-writable", "createrole", "replication", "server-access", "monitor", "schema-owner",
+    "database-owner", "undeclared-bypass", "service-role", "references", "create-on-schema", "publication",
+    "large-objects", "foreign-table", "foreign-server",
+})  # fmt: skip
+"""Rules whose way no attempt takes: what leaks beside them is no evidence of them."""
+
 _LATER = "it bites with the next change to the schema or the roles, and not today"
 _ELSEWHERE = "it works outside of this database's tables: in files, programs or other sessions of the server"
 _UNABLE = "the role that it becomes may not even enter the tables' schema, or holds nothing on them, today"
@@ -99,6 +117,7 @@ WHY_BEYOND = {
     "policy-missing-ok": "it fails instead of showing too much",
     "policy-setting-unqualified": "no session can set it, so none can be bound by it",
     "policy-setting-typo": "the other setting can be bound as well, and is",
+    "policy-setting-types": "it fails instead of showing too much",
     "policy-literal": _TAKEN,
     "policy-default-tenant": _TAKEN,
     "role-default-tenant": _TAKEN,

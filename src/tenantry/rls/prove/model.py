@@ -53,7 +53,8 @@ class Attempt:
     """``tables``: titles of the tables whose rows it is after, and ``through`` the view, function or role on
     the way. ``statements`` run before ``asked``, which is a query where ``reads`` is true. ``prepare`` is run
     by the login beforehand: what another tenant or an operator would have done. ``by_success``: that it is
-    let through at all is the leak. ``settings`` are bound for it, the tenant among them."""
+    let through at all is the leak. ``settings`` are bound for it, the tenant among them. ``aim``: the index
+    or foreign key that it is to run into, as in ``orders_pkey on public.orders``."""
 
     door: str
     role: str
@@ -66,6 +67,7 @@ class Attempt:
     prepare: tuple[str, ...] = ()
     reads: bool = False
     by_success: bool = False
+    aim: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,8 @@ class Answer:
     """``refused``: SQLSTATE, "" where it was done. ``count`` and ``print``: how many rows, and a hash of them
     in any order, or an error in full, which is never shown. ``shown``: rows among them that were planted, as
     JSON. ``heard``: notices, never shown either. ``changed``: titles of tables in which the other tenants'
-    rows are not as they were. ``unready``: why the attempt could not even be prepared."""
+    rows are not as they were. ``unready``: why the attempt could not even be prepared. ``violated``: the
+    constraint or unique index that refused it, as an attempt's ``aim``."""
 
     refused: str = ""
     message: str = ""
@@ -83,6 +86,7 @@ class Answer:
     heard: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     unready: str = ""
+    violated: str = ""
 
     @property
     def learnt(self) -> tuple[object, ...]:
@@ -93,12 +97,13 @@ class Answer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """``why``: in a sentence, what leaked, or why nothing was learnt. ``row``: a planted row that came out,
-    "" where none did."""
+    "" where none did. ``violated``: of a leak, the constraint or unique index that told."""
 
     attempt: Attempt
     judgement: Judgement
     why: str = ""
     row: str = ""
+    violated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ Foreign keys are followed so that each row refers to rows of its own tenant. Che
 literals in them, and the numbers beside those, a bounded number of times. Pure.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,6 +21,9 @@ MARK = "17000000"
 
 TRIES = 16
 """How many rows are offered to a table before it counts as one that cannot be planted."""
+
+_TEXT = re.compile(r"'(?:[^']|'')*'")
+_WORD = re.compile(r'"(?:[^"]|"")*"|[^\W\d][\w$]*')
 
 
 @dataclass(slots=True)
@@ -62,10 +66,13 @@ class Field:
         column = table.column(self.scene.tenant_column(table.oid))
         return tenant.named(self.kind(column), style(self.scene)) if column else ""
 
-    def setting_value(self, name: str, tenant: Tenant) -> str:
-        """What ``name`` must be for ``tenant`` to be bound."""
-        held = settings(self.scene).get(name)
-        return tenant.named(self.kind(held) if held else "text", style(self.scene))
+    def setting_value(self, name: str, tenant: Tenant, tables: Collection[str] = ()) -> str:
+        """What ``name`` must be for ``tenant`` to be bound, as those of ``tables``, by title, read it:
+        policies may cast one setting to another type on another table."""
+        held, known = settings(self.scene).get(name, {}), self.scene.facts.relations
+        own = [column for oid, column in held.items() if known[oid].title in tables]
+        column = next(iter(own or [*held.values()][::-1]), None)
+        return tenant.named(self.kind(column) if column else "text", style(self.scene))
 
 
 def style(scene: Scene) -> str:
@@ -78,21 +85,27 @@ def _style(scene: Scene) -> str:
     return next((each.type for each in found if each and not _is_text(each.type)), "")
 
 
-def settings(scene: Scene) -> dict[str, Column | None]:
-    """The settings by which policies hold rows to a tenant, each with a column that is held."""
-    return scene.once("prove settings", lambda: dict(_settings(scene)))
+def settings(scene: Scene) -> dict[str, dict[int, Column]]:
+    """The settings by which policies hold rows to a tenant, each with the column that is held, by table."""
+    return scene.once("prove settings", lambda: _settings(scene))
 
 
-def _settings(scene: Scene) -> Iterator[tuple[str, Column | None]]:
-    if scene.scope.setting:
-        yield scene.scope.setting, None
+def _settings(scene: Scene) -> dict[str, dict[int, Column]]:
+    found: dict[str, dict[int, Column]] = {scene.scope.setting: {}} if scene.scope.setting else {}
+    for name, table, column in _holding(scene):
+        found.setdefault(name, {}).setdefault(table, column)
+    return found
+
+
+def _holding(scene: Scene) -> Iterator[tuple[str, int, Column]]:
     for policy in scene.facts.policies:
         table = scene.facts.relations.get(policy.relation)
         for expression in (scene.using(policy), scene.check(policy)):
             for binding in scene.bindings(policy, expression):
                 found = reading(binding.value)
-                if table is not None and found is not None and found.name:
-                    yield found.name, table.numbered(binding.column)
+                column = table.numbered(binding.column) if table is not None else None
+                if column is not None and found is not None and found.name:
+                    yield found.name, policy.relation, column
 
 
 def other_settings(scene: Scene) -> list[str]:
@@ -183,6 +196,8 @@ def drafted(ground: Field, table: Relation, tenant: Tenant, attempt: int = 0, *,
     than the planted row's."""
     number = tenant.number + attempt * 131 + fresh
     row = dict(_generated(ground, table, (tenant.label, number), attempt))
+    if fresh:
+        row.update(_taken(ground, table, tenant, row))
     for key in ground.scene.constraints_of.get(table.oid, ()):
         if key.kind == "foreign key" and key.references != table.oid:
             row.update(_referring(ground, key, tenant))
@@ -190,6 +205,24 @@ def drafted(ground: Field, table: Relation, tenant: Tenant, attempt: int = 0, *,
     if name:
         row[name] = ground.tenant_value(table, tenant)
     return row
+
+
+def _taken(ground: Field, table: Relation, tenant: Tenant, row: Row) -> Row:
+    """What the table took in the planted row, for checks to be met again: but for keys, which must differ,
+    and for arrays and the like, which were read back as JSON."""
+    planted, unlike = tenant.rows.get(table.oid, {}), _unlike(ground.scene, table)
+    plain = {each.name for each in table.columns if value(each.type, 1, "") not in (None, "{}")}
+    enums = {each.name for each in table.columns if each.type_oid in ground.kinds}
+    return {name: planted[name] for name in row if name in planted and name in (plain | enums) - unlike}
+
+
+def _unlike(scene: Scene, table: Relation) -> set[str]:
+    """Columns by which rows of the table must differ."""
+    found = _keyed(scene, table)
+    for index in scene.indexes_of.get(table.oid, ()):
+        if index.unique or index.exclusion:
+            found |= {each.column for each in index.keys if each.column}
+    return found
 
 
 def _referring(ground: Field, key: Constraint, tenant: Tenant) -> Row:
@@ -228,8 +261,9 @@ def _keyed(scene: Scene, table: Relation) -> set[str]:
 def _wanted(ground: Field, table: Relation) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for check in ground.checks.get(table.oid, ()):
+        names = set(_WORD.findall(_TEXT.sub("", check)))  # not in a literal: 'paid' is of no column id
         for column in table.columns:
-            if column.name in check:
+            if quoted(column.name) in names:
                 found.setdefault(column.name, []).extend(likely(check))
     return found
 

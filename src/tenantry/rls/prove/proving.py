@@ -9,13 +9,14 @@ from tenantry.rls.expression import Constant, walk
 from tenantry.rls.facts import Relation
 from tenantry.rls.model import Declared
 from tenantry.rls.names import quoted
-from tenantry.rls.prove.attack import attempts, is_first, judged, proved, touching, unfound
+from tenantry.rls.prove.attack import attempts, is_first, judged, touching
 from tenantry.rls.prove.limits import ALL
 from tenantry.rls.prove.model import Answer, Attempt, Outcome, Proof, Row
 from tenantry.rls.prove.outside import named
 from tenantry.rls.prove.planting import MARK, TRIES, Field, Plot, Tenant, drafted, insertion, settings, style
 from tenantry.rls.prove.ports import Range
 from tenantry.rls.prove.values import likely, literal
+from tenantry.rls.prove.verdicts import proved, unfound
 from tenantry.rls.scene import Scene
 
 Moved = Callable[[int, int], None]

@@ -1,7 +1,7 @@
 """Attempts to see another tenant's rows: through every relation, function, flag and list. Pure."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, product
 
 from tenantry.rls.bodies import builds_statements, tables_named
 from tenantry.rls.expression import Expression
@@ -10,8 +10,8 @@ from tenantry.rls.meaning import functions, readings, relations
 from tenantry.rls.names import quoted
 from tenantry.rls.prove.model import Attempt, Bound
 from tenantry.rls.prove.outside import outside_of
-from tenantry.rls.prove.planting import Plot, insertion, other_settings, settings
-from tenantry.rls.prove.stances import Attacker
+from tenantry.rls.prove.planting import Plot, insertion, other_settings
+from tenantry.rls.prove.stances import Attacker, Settings
 from tenantry.rls.prove.values import literal, value
 
 PEEK = """\
@@ -52,7 +52,7 @@ def _selects(attacker: Attacker, relation: Relation, tables: frozenset[str]) -> 
             door="read",
             role=attacker.role,
             bound=bound,
-            settings=attacker.binding(bound),
+            settings=attacker.binding(bound, tables),
             asked=attacker.selection(relation),
             tables=tables,
             through=_through(attacker, relation, tables),
@@ -60,17 +60,17 @@ def _selects(attacker: Attacker, relation: Relation, tables: frozenset[str]) -> 
         )
 
 
+def _bound(given: Settings) -> list[str]:
+    return [f"SELECT set_config({literal(name)}, {literal(text)}, true)" for name, text in given]
+
+
 def _refreshed(attacker: Attacker, view: Relation, tables: frozenset[str]) -> Iterator[Attempt]:
     for other in attacker.field.others[:1]:
-        bind = [
-            f"SELECT set_config({literal(name)}, {literal(attacker.field.setting_value(name, other))}, true)"
-            for name in settings(attacker.scene)
-            if "." in name
-        ]
+        bind = _bound(attacker.binding_of(other, tables))
         yield Attempt(
             door="read",
             role=attacker.role,
-            settings=attacker.binding(Bound.A),
+            settings=attacker.binding(Bound.A, tables),
             prepare=(*bind, f"REFRESH MATERIALIZED VIEW {view.title}"),
             asked=attacker.selection(view),
             tables=tables,
@@ -85,7 +85,7 @@ def _peeks(attacker: Attacker, relation: Relation, tables: frozenset[str]) -> It
         yield Attempt(
             door="peek",
             role=attacker.role,
-            settings=attacker.binding(Bound.A),
+            settings=attacker.binding(Bound.A, tables),
             statements=(*_SCANS, PEEK.format(marks=literal(text))),
             asked=f"SELECT count(*) FROM {relation.title} WHERE pg_temp.peek({quoted(name)})",
             tables=tables,
@@ -104,7 +104,7 @@ def _leakproof(attacker: Attacker, relation: Relation, tables: frozenset[str]) -
             yield Attempt(
                 door="leakproof",
                 role=attacker.role,
-                settings=attacker.binding(Bound.A),
+                settings=attacker.binding(Bound.A, tables),
                 asked=f"SELECT count(*) FROM {relation.title} "
                 f"WHERE {_called(function)}({quoted(column.name)}) IS NOT NULL",
                 tables=tables,
@@ -138,12 +138,13 @@ def _calls(attacker: Attacker, function: Function) -> Iterator[Attempt]:
     if "" in kinds:
         return
     tables = frozenset(each.title for each in attacker.planted)
-    for given in islice(dict.fromkeys(_given(attacker, function, kinds)), _CALLS):
+    ways = dict.fromkeys(attacker.binding(Bound.A, (title,)) for title in sorted(tables))
+    for given, bound in product(islice(dict.fromkeys(_given(attacker, function, kinds)), _CALLS), ways):
         call = f"{_called(function)}({', '.join(map(literal, given))})"
         yield Attempt(
             door="call",
             role=attacker.role,
-            settings=attacker.binding(Bound.A),
+            settings=bound,
             asked=f"CALL {call}" if function.kind == "p" else f"SELECT * FROM {call} AS answer",
             tables=tables,
             through=function.title,
@@ -187,7 +188,7 @@ def _flags(attacker: Attacker) -> Iterator[Attempt]:
                 yield Attempt(
                     door="flag",
                     role=attacker.role,
-                    settings=(*attacker.binding(Bound.A), (flag, truth)),
+                    settings=(*attacker.binding(Bound.A, (table.title,)), (flag, truth)),
                     asked=attacker.selection(table),
                     tables=frozenset({table.title}),
                     through=flag,
@@ -203,7 +204,7 @@ def _wildcards(attacker: Attacker) -> Iterator[Attempt]:
             yield Attempt(
                 door="read",
                 role=attacker.role,
-                settings=tuple((name, "%") for name, _ in attacker.binding(Bound.A)),
+                settings=tuple((name, "%") for name, _ in attacker.binding(Bound.A, (table.title,))),
                 asked=attacker.selection(table),
                 tables=frozenset({table.title}),
                 reads=True,
@@ -221,7 +222,7 @@ def _memberships(attacker: Attacker) -> Iterator[Attempt]:
                 yield Attempt(
                     door="member",
                     role=attacker.role,
-                    settings=_as_user(attacker),
+                    settings=_as_user(attacker, table),
                     statements=(insertion(listed.title, row),),
                     asked=attacker.selection(table),
                     tables=frozenset({table.title}),
@@ -230,11 +231,11 @@ def _memberships(attacker: Attacker) -> Iterator[Attempt]:
                 )
 
 
-def _as_user(attacker: Attacker) -> tuple[tuple[str, str], ...]:
+def _as_user(attacker: Attacker, table: Relation) -> tuple[tuple[str, str], ...]:
     """Other settings that policies read are taken to name a user, of tenant A."""
     user = str(attacker.field.a.number)
     flags = tuple((each, user) for each in other_settings(attacker.scene) if "." in each)
-    return (*attacker.binding(Bound.A), *flags)
+    return (*attacker.binding(Bound.A, (table.title,)), *flags)
 
 
 def crafted(attacker: Attacker, listed: Relation) -> Iterator[dict[str, str | None]]:
@@ -271,7 +272,7 @@ def _shadow(attacker: Attacker, table: Relation, helper: Function, listed: Relat
         yield Attempt(
             door="shadow",
             role=attacker.role,
-            settings=_as_user(attacker),
+            settings=_as_user(attacker, table),
             prepare=("DISCARD PLANS",),
             statements=(
                 f"CREATE TEMPORARY TABLE {quoted(listed.name)} ({columns})",
@@ -288,16 +289,13 @@ def _shadow(attacker: Attacker, table: Relation, helper: Function, listed: Relat
 def _kept_plans(attacker: Attacker) -> Iterator[Attempt]:
     """A statement that was prepared while another tenant was bound, run by A."""
     field = attacker.field
-    names = [each for each in settings(attacker.scene) if "." in each]
     for table, said in _asking(attacker):
         helpers = frozenset().union(*map(functions, said)) if said else frozenset()
         if not helpers & attacker.scene.facts.functions.keys():
             continue
         for other in field.others[:1]:
-            theirs = [f"SELECT set_config({literal(name)}, {literal(field.setting_value(name, other))}, true)"
-                      for name in names]  # fmt: skip
-            ours = [f"SELECT set_config({literal(name)}, {literal(text)}, true)"
-                    for name, text in attacker.binding(Bound.A)]  # fmt: skip
+            theirs = _bound(attacker.binding_of(other, (table.title,)))
+            ours = _bound(attacker.binding(Bound.A, (table.title,)))
             yield Attempt(
                 door="kept plan",
                 role=attacker.role,

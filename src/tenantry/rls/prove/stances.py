@@ -1,13 +1,13 @@
 """As whom, and with what bound, attempts are made, and what they are after. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from tenantry.rls.facts import Column, Relation
 from tenantry.rls.names import quoted
 from tenantry.rls.prove.model import Bound, Row
-from tenantry.rls.prove.planting import Field, Plot, settings
+from tenantry.rls.prove.planting import Field, Plot, Tenant, settings
 from tenantry.rls.prove.values import literal
 from tenantry.rls.reach import granted
 from tenantry.rls.scene import Scene
@@ -30,14 +30,22 @@ class Attacker:
     def scene(self) -> Scene:
         return self.field.scene
 
-    def binding(self, bound: Bound) -> Settings:
-        """The settings that stand for ``bound``. Those without a prefix nobody can set."""
-        names = [each for each in settings(self.scene) if "." in each]
+    def binding(self, bound: Bound, tables: Collection[str] = ()) -> Settings:
+        """The settings that stand for ``bound``, as ``tables`` read them. Those without a prefix nobody can
+        set."""
         if bound is Bound.A:
-            return tuple((each, self.field.setting_value(each, self.field.a)) for each in names)
+            return self.binding_of(self.field.a, tables)
         if bound is Bound.EMPTY:
-            return tuple((each, "") for each in names)
+            return tuple((each, "") for each in self._names)
         return self.at_login if bound is Bound.LOGIN else ()
+
+    def binding_of(self, tenant: Tenant, tables: Collection[str] = ()) -> Settings:
+        """The same for any tenant."""
+        return tuple((each, self.field.setting_value(each, tenant, tables)) for each in self._names)
+
+    @property
+    def _names(self) -> list[str]:
+        return [each for each in settings(self.scene) if "." in each]
 
     @cached_property
     def at_login(self) -> Settings:

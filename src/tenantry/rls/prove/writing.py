@@ -42,7 +42,7 @@ def _attempt(
         door=door,
         role=attacker.role,
         bound=bound,
-        settings=attacker.binding(bound),
+        settings=attacker.binding(bound, (table.title,)),
         asked=asked,
         tables=frozenset({table.title}),
     )
@@ -74,6 +74,7 @@ def _writes(attacker: Attacker, table: Relation) -> Iterator[Attempt]:
             yield _attempt(attacker, "delete", table, f"DELETE FROM {title}")
     if "TRUNCATE" in able:
         yield _attempt(attacker, "truncate", table, f"TRUNCATE {title}")
+        yield _attempt(attacker, "truncate", table, f"TRUNCATE {title} CASCADE")
     if scene.granted(attacker.role, table, "TRIGGER"):
         yield _watch(attacker, table)
 
@@ -93,7 +94,7 @@ def _watch(attacker: Attacker, table: Relation) -> Attempt:
     return Attempt(
         door="trigger",
         role=attacker.role,
-        settings=attacker.binding(Bound.A),
+        settings=attacker.binding(Bound.A, (table.title,)),
         statements=(
             "CREATE FUNCTION pg_temp.watch() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN RAISE NOTICE '%', NEW; RETURN NEW; END $$",
@@ -105,16 +106,16 @@ def _watch(attacker: Attacker, table: Relation) -> Attempt:
     )
 
 
-def _keys(attacker: Attacker, table: Relation) -> Iterator[tuple[str, ...] | None]:
-    """Columns of which rows may not be alike; None where an expression is."""
+def _keys(attacker: Attacker, table: Relation) -> Iterator[tuple[str, tuple[str, ...] | None]]:
+    """Names of keys, with the columns of which rows may not be alike; None where an expression is."""
     scene = attacker.scene
     for index in scene.indexes_of.get(table.oid, ()):
         if index.unique and index.valid and not index.exclusion:
             names = [each.column for each in index.keys]
-            yield None if None in names else tuple(each for each in names if each)
+            yield index.name, None if None in names else tuple(each for each in names if each)
     for each in scene.constraints_of.get(table.oid, ()):
         if each.kind == "exclusion":
-            yield each.columns or None
+            yield each.name, each.columns or None
 
 
 def _chosen(table: Relation, names: Iterable[str]) -> bool:
@@ -131,16 +132,23 @@ def _collisions(attacker: Attacker, table: Relation) -> Iterator[Attempt]:
     if not scene.can(attacker.role, table, "INSERT"):
         return
     column = scene.tenant_column(table.oid)
-    for number, names in enumerate(_keys(attacker, table)):
+    for number, (key, names) in enumerate(_keys(attacker, table)):
         for theirs in list(attacker.rows(table.oid))[:1]:
             copied = [each for each in names or _plain(table, column) if each != column]
             if not copied or not _chosen(table, copied):
                 continue
             ours = drafted(field, table, field.a, fresh=11 + number)
             row = {**ours, **{name: theirs[name] for name in copied if name in theirs}}
-            yield _attempt(attacker, "collide", table, insertion(table.title, row))
+            made = _attempt(attacker, "collide", table, insertion(table.title, row))
+            yield replace(made, aim=_aim(key, table))
             if names and scene.can(attacker.role, table, "UPDATE"):
-                yield _attempt(attacker, "upsert", table, _upsert(table, row, theirs, names))
+                yield replace(
+                    made, door="upsert", asked=_upsert(table, row, theirs, names), aim=_aim(key, table)
+                )
+
+
+def _aim(key: str, table: Relation) -> str:
+    return f"{quoted(key)} on {table.title}"
 
 
 def _plain(table: Relation, column: str) -> list[str]:
@@ -183,7 +191,7 @@ def _oracle(attacker: Attacker, table: Relation, key: Constraint, other: Tenant)
         row = {**drafted(attacker.field, table, attacker.field.a, fresh=13), **leading}
         parent = attacker.scene.facts.relations[key.references]
         made = _attempt(attacker, "refer", table, insertion(table.title, row))
-        yield replace(made, tables=frozenset({table.title, parent.title}))
+        yield replace(made, tables=frozenset({table.title, parent.title}), aim=_aim(key.name, table))
 
 
 def _cascade(
@@ -202,10 +210,11 @@ def _cascade(
     yield Attempt(
         door="cascade",
         role=attacker.role,
-        settings=attacker.binding(Bound.A),
+        settings=attacker.binding(Bound.A, (table.title,)),
         prepare=(f"UPDATE {table.title} SET {leads} WHERE {theirs}",),
         asked=f"DELETE FROM {parent.title} WHERE {equals(attacker.scene.tenant_column(parent.oid), own)}",
         tables=frozenset({table.title, parent.title}),
+        aim=_aim(key.name, table),
     )
 
 
@@ -227,7 +236,7 @@ def _view_writes(attacker: Attacker, view: Relation, tables: frozenset[str]) -> 
                 yield Attempt(
                     door="view write",
                     role=attacker.role,
-                    settings=attacker.binding(Bound.A),
+                    settings=attacker.binding(Bound.A, (table.title,)),
                     asked=each,
                     tables=frozenset({table.title}),
                     through=view.title,
@@ -266,7 +275,7 @@ def _fires(attacker: Attacker, relation: Relation) -> Iterator[Attempt]:
             yield Attempt(
                 door="fire",
                 role=attacker.role,
-                settings=attacker.binding(Bound.A),
+                settings=attacker.binding(Bound.A, (table.title,)),
                 asked=insertion(relation.title, row, overriding=relation.kind != "view"),
                 tables=frozenset({table.title}),
                 through=f"{relation.title} ({through})",

@@ -189,6 +189,31 @@ def _alike(one: str, other: str) -> bool:
     return SequenceMatcher(None, one, other).ratio() >= 0.9
 
 
+_NUMBERS = frozenset({20, 21, 23, 1700})
+_UUID = 2950
+
+
+@RULES.rule(
+    "policy-setting-types",
+    Severity.LOW,
+    summary="A setting that policies take for a number on one table, and for a UUID on another.",
+    mechanism="No text reads as both: while a tenant of the one kind is bound, each query of a table of the "
+    "other fails with `invalid input syntax`. Nothing leaks, but no session can serve both tables.",
+    fix="Give the tenant columns one type, or bind the other kind by a setting of its own.",
+)
+def policy_setting_types(scene: Scene) -> Iterator[Found]:
+    held_by = tuple(_held_by(scene))
+    numbers = {said.name for _, said in held_by if not _NUMBERS.isdisjoint(said.casts)}
+
+    def found() -> Iterator[Found]:
+        for policy, said in held_by:
+            if said.name in numbers and _UUID in said.casts:
+                message = f"{{policy}} on {{table}} takes {said.name} for a UUID, where others take a number."
+                yield replace(_report(scene, policy, message), fix_sql="")
+
+    yield from _each_once(found())
+
+
 @RULES.rule(
     "role-default-tenant",
     Severity.HIGH,
