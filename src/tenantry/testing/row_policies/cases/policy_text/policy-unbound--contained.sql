@@ -1,4 +1,5 @@
 -- What contains the tenant is another column of the row; in the twin it is the session's list.
+-- @declared {"setting": "app.tenants"}
 -- @common
 CREATE TABLE orders (tenant_id text NOT NULL, id int NOT NULL, note text, PRIMARY KEY (tenant_id, id));
 ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
