@@ -52,7 +52,7 @@ class Source(Protocol):
         ...
 
     async def peek(self, limit: int) -> Sequence[Fetched]:
-        """Up to ``limit`` entries, for a plan's sample; spread over the membership where that is cheap, else
+        """``limit`` entries or all, for a plan's sample; drawn at random where that is cheap, else
         the oldest; broken ones with their fault. Their receipts mean nothing. They lie there afterwards as
         before (a broker may mark them as redelivered: the adapter's docs say so)."""
         ...
