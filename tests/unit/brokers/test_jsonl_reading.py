@@ -18,6 +18,7 @@ from tenantry.kernel.instant import Instant
 from tenantry.kernel.randomness import SeededRandomness
 from tenantry.replay.connections import Connection
 from tenantry.replay.model import Fetched, Position, SourceAddress
+from tenantry.replay.repairs import UNREAD
 from tenantry.testing.clock import ManualClock
 
 BEGINNING = Position("")
@@ -117,7 +118,9 @@ def test_a_line_that_is_no_message_says_why_and_keeps_its_bytes(
     entry = read(line, **options)
     assert why in entry.fault
     assert entry.message.id == "byte 0"
-    assert entry.message.payload == line[:65_536]
+    is_unread = entry.message.content_type == UNREAD
+    assert is_unread is why.startswith(("payload", "it is no JSON", "can be fed"))
+    assert entry.message.payload == (line[:65_536] if is_unread else b"1")
     assert "u:p@" not in entry.fault
 
 
@@ -213,6 +216,27 @@ def test_a_small_file_that_is_huge_inside_takes_no_memory(tmp_path: Path, compre
         assert max(sizes) <= CHUNK
     assert tracemalloc.get_traced_memory()[1] < 16_000_000
     tracemalloc.stop()
+
+
+def test_a_line_that_is_no_message_keeps_the_target_and_the_payload_that_can_be_read() -> None:
+    found = read(b'{"id": 1, "target": "https://a.example/x", "payload": {"n":1.0}, "failed_at": "soon"}')
+    assert "failed_at" in found.fault
+    kept = found.message
+    assert (kept.target, kept.payload) == ("https://a.example/x", b'{"n":1.0}')
+    assert kept.content_type == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("line", "target"),
+    [
+        (b"no json", None),
+        (b'{"id": 1, "target": "https://a.example/x"}', "https://a.example/x"),
+        (b'{"target": "http://", "failed_at": "soon"}', None),
+    ],
+)
+def test_a_line_without_a_payload_says_that_it_is_the_line_that_is_kept(line: bytes, target: str) -> None:
+    kept = read(line).message
+    assert (kept.target, kept.payload, kept.content_type) == (target, line, UNREAD)
 
 
 def write_regular(path: Path, count: int, width: int = 0) -> None:

@@ -30,6 +30,7 @@ from tenantry.kernel.randomness import Randomness, SystemRandomness
 from tenantry.replay import fields
 from tenantry.replay.connections import Connection
 from tenantry.replay.model import Batch, Fetched, Membership, Position, SourceAddress, Traits
+from tenantry.replay.repairs import UNREAD
 
 _HEAD = 65_536
 """Bytes of the file's beginning that are compared with what was there when the membership was frozen."""
@@ -236,7 +237,8 @@ class JsonLinesSource:
         )  # behind its line feed
         if line.too_long:
             why = f"the line has more than {LONGEST_LINE:,} bytes; its beginning is kept"
-            return fields.broken(name, line.data, why, position=position)
+            found = fields.broken(name, line.data, why, position=position)
+            return replace(found, message=replace(found.message, content_type=UNREAD))
         return self._mapping.entry(line.data, name, position)
 
     def _read(self) -> BinaryIO:
