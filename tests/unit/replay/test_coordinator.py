@@ -441,7 +441,7 @@ async def test_a_replay_that_ends_while_its_lease_is_renewed_is_not_said_to_be_l
     replay = world.start(Place(messages(20)))
     world.launch()
     await world.ended(replay)
-    await world.until(lambda: bool(world.events(events.ReplayEnded)))
+    await world.until(lambda: bool(world.events(events.ReplayEnded) or world.events(events.ReplayLost)))
     assert world.events(events.ReplayLost) == []
 
 
