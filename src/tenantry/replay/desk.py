@@ -25,7 +25,7 @@ from tenantry.lanes.model import Target
 from tenantry.queue.model import JobId
 from tenantry.queue.surroundings import Surroundings
 from tenantry.replay.events import ReplayOrdered
-from tenantry.replay.lifecycle import ENDED, ReplayEvent, ordered
+from tenantry.replay.lifecycle import ENDED, ReplayEvent, commands, ordered
 from tenantry.replay.model import (
     Budget,
     Fetched,
@@ -56,12 +56,15 @@ class UnknownReplay(UsageError):
 
 
 class NotNow(UsageError):
-    """The replay is there, and its state does not allow the order; ``allowed`` are those that do."""
+    """The replay is there, and its state does not allow the order; ``allowed`` are those that do. The text
+    names the orders that its state allows."""
 
     def __init__(self, order: str, state: ReplayState, allowed: Sequence[ReplayState]) -> None:
         self.order, self.state, self.allowed = order, state, tuple(allowed)
         names = ", ".join(sorted(each.value for each in allowed))
-        super().__init__(f"a replay that is {state.value} cannot be given {order!r}; it must be {names}")
+        told = f"a replay that is {state.value} cannot be given {order!r}; it must be {names}"
+        now = " or ".join(repr(each) for each in commands(state))
+        super().__init__(f"{told}. Now it can be given {now}" if now else told)
 
 
 class PlanTooOld(UsageError):
