@@ -101,6 +101,20 @@ async def test_large_letters_come_in_batches_of_bounded_size(letters: LettersWor
     assert len(await to_the_end(source)) == 3
 
 
+@pytest.mark.parametrize("within", [5.0, 0.000_001], ids=["among all", "by time"])
+async def test_a_sample_is_drawn_at_random_and_has_as_many_as_were_asked_for(
+    letters: LettersWorld, monkeypatch: pytest.MonkeyPatch, within: float
+) -> None:
+    """Two letters die at each instant, and every second one is alike."""
+    monkeypatch.setattr(dead_letter_source, "COUNT_FOR", within)
+    await letters.bury(ACME, [b"even", b"odd"] * 250)
+    found = [each.message for each in await letters.source().peek(200)]
+    assert len({each.id for each in found}) == 200
+    assert [each.failed_at for each in found] == sorted(each.failed_at or 0 for each in found)
+    assert 60 <= sum(each.payload == b"even" for each in found) <= 140
+    assert len(await letters.source().peek(1_000)) == 500
+
+
 @pytest.mark.parametrize(
     "address",
     [SourceAddress("dead_letters", "other"), SourceAddress("dead_letters", options={"tenant": "other"})],

@@ -1,5 +1,6 @@
 """Any table keeps the promises of a source, whatever becomes of done rows; nobody reads another's rows."""
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 import asyncpg
@@ -25,6 +26,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS partly ON public."Failed ""jobs""" (why) WHERE
 TRUNCATE public."Failed ""jobs"""'''
 _PUT = '''INSERT INTO public."Failed ""jobs""" (owner, at, n, "the body", headers, tries)
 VALUES ($1, to_timestamp($2::bigint), $2, $3, '{"Shape": "round"}', 3)'''
+QUOTED = 'public."Failed ""jobs"""'
 PLACE = 'public.Failed "jobs"'
 NAMES = {
     "key_columns": "at, n",
@@ -103,6 +105,27 @@ class TestTableOfWhichRowsAreMarked(SourceConformance):
 @pytest.fixture
 def world(postgres_admin_url: str, session) -> TableWorld:  # type: ignore[no-untyped-def]
     return TableWorld(postgres_admin_url, session, DELETE)
+
+
+@pytest.mark.parametrize("done", [KEEP, MARK], ids=["kept", "marked"])
+async def test_a_sample_is_drawn_at_random_and_has_as_many_as_were_asked_for(
+    world: TableWorld, done: Mapping[str, str]
+) -> None:
+    await world.session.execute(f"""INSERT INTO {QUOTED} (owner, at, n, "the body", tries)
+        SELECT 'acme', to_timestamp(n), n, '1', n % 2 FROM generate_series(1, 500) n""")
+    found = [each.message for each in await world.made(done).peek(200)]
+    assert len({each.id for each in found}) == 200
+    assert 70 <= sum(each.attempts == 1 for each in found) <= 130
+    assert len(await world.made(done).peek(1_000)) == 500
+
+
+async def test_a_table_that_takes_too_long_to_draw_from_shows_its_first_rows(
+    world: TableWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.put(range(50))
+    monkeypatch.setattr(table_source, "COUNT_FOR", 0.000_001)
+    found = [each.message.payload for each in await world.made(KEEP).peek(5)]
+    assert [json.loads(each) for each in found] == [json.loads(payload_of(n)) for n in range(5)]
 
 
 async def read(source: TableSource) -> list[Fetched]:

@@ -29,7 +29,8 @@ READS = {
     "sources/letters_after": (FIRST, 300),
     "sources/letters_last": ("", 5),
     "sources/letters_upto": (LAST, 300),
-    "sources/letters_sample": ("20", 400),
+    "sources/letters_sample": ("20, 7", 400),
+    "sources/letters_sample_by_time": ("20, '{0.1, 0.3, 0.5, 0.7, 0.9}', 7", 400),
 }
 
 

@@ -52,7 +52,7 @@ def list_replays(options: ListOptions) -> None:
 
     output, found = Output.of(options), at_desk(options, look)
     output.data([record_out(each) for each in found])
-    output.table(("replay", "tenant", "phase", "done", "of", "rate/s", "left"), map(_cells, found))
+    output.table(("replay", "tenant", "phase", "done", "of", "done/s", "left"), map(_cells, found))
     if not found:
         output.line("None. `tenantry replay plan -t TENANT` makes one of the tenant's dead letters.")
     elif len(found) == options.limit:

@@ -53,6 +53,9 @@ class SendBackOptions(OfTenant):
         Path | None,
         typer.Option(metavar="FILE", help="For one message: its new payload, as bytes of a file."),
     ] = None
+    target: Annotated[
+        str | None, typer.Option(help="Where they go instead: a URL, a target's name, a broker's address.")
+    ] = None
 
 
 @command(parked, "list", ParkedOptions)
@@ -100,25 +103,61 @@ def show(options: OneMessage) -> None:
 
 @command(parked, "send-back", SendBackOptions)
 def send_back(options: SendBackOptions) -> None:
-    """Put messages back in line in their replay, edited or as they are."""
+    """Put messages back in line in their replay, edited or as they are.
+
+    A message that cannot be sent as it is stays parked, and is told with what to give it."""
     if bool(options.messages) is (options.every is not None):
         raise UsageError("name messages, or --all-of a replay")
     if options.fingerprint is not None and options.every is None:
         raise UsageError("--fingerprint goes with --all-of")
     payload = _payload(options)
 
-    async def do(replays: "ReplayService", tenant: "TenantId") -> tuple[int, list[str]]:
+    async def do(replays: "ReplayService", tenant: "TenantId") -> _SentBack:
         ids = [*(options.messages or ())]
         if options.every is not None:
             ids = [each.job async for each in _all(replays, tenant, options.every)
                    if options.fingerprint in (None, each.fingerprint)]  # fmt: skip
-        gone = [each for each in ids if not await replays.send_back(tenant, _job(each), payload=payload)]
-        return len(ids) - len(gone), gone
+        return await _sent_back(replays, tenant, [_job(each) for each in ids], (payload, options.target))
 
-    output, (sent, gone) = Output.of(options), with_replays(options, do)
-    output.data({"sent_back": sent, "not_parked": gone})
-    output.line(f"{amount(sent, 'message')} back in line.")
-    _tell_gone(output, gone)
+    output, found = Output.of(options), with_replays(options, do)
+    refused = [{"message": each, "reason": why} for each, why in found.refused.items()]
+    output.data({"sent_back": found.sent, "not_parked": found.gone, "refused": refused})
+    output.line(f"{amount(found.sent, 'message')} back in line.")
+    for message, why in found.refused.items():
+        output.note(f"{message} stays parked: {why}")
+    if found.refused:
+        output.note("Give --target and --payload with a message's id, or `tenantry replay parked drop` it.")
+    _tell_gone(output, found.gone)
+    if found.refused:
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _SentBack:
+    """How many are in line, which are not parked (any more), and which cannot be sent, with why."""
+
+    sent: int
+    gone: list[str]
+    refused: dict[str, str]
+
+
+async def _sent_back(
+    replays: "ReplayService", tenant: "TenantId", ids: list[Any], given: tuple[bytes | None, str | None]
+) -> _SentBack:
+    from tenantry.lanes.model import Target
+    from tenantry.replay.repairs import Repair, checked_repair
+
+    payload, target = given[0], None if given[1] is None else Target(given[1])
+    checked_repair(Repair(payload, target=target))  # what no message may be given is one error
+    gone: list[str] = []
+    refused: dict[str, str] = {}
+    for each in ids:
+        try:
+            if not await replays.send_back(tenant, each, payload=payload, target=target):
+                gone.append(each)
+        except InvalidValue as why:
+            refused[each] = str(why)
+    return _SentBack(len(ids) - len(gone) - len(refused), gone, refused)
 
 
 @command(parked, "drop", OneMessage)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.lanes.model import Kind
-from tenantry.lanes.outcome import MESSAGE_FAULTS
+from tenantry.lanes.outcome import MESSAGE_FAULTS, Outcome
 from tenantry.memory.books import Books
 from tenantry.memory.queue_replays import park
 from tenantry.memory.records import Claim, Job, Parked, Worker
@@ -229,6 +229,14 @@ def _faults(job: Job) -> int:
     return sum(each.number > job.prior and each.error_class in MESSAGE_FAULTS for each in job.history)
 
 
+def _last(job: Job) -> Outcome | None:
+    """How the last attempt that counted ended."""
+    told = next((each for each in job.history if each.number == job.number), None)
+    if told is None or not job.attempts:
+        return None
+    return Outcome(told.error_class, told.status, excerpt=told.excerpt)
+
+
 def _claimed(claim: Claim, job: Job, terms: ReplayTerms | None) -> ClaimedJob:
     opened = job.flow.opened
     return ClaimedJob(
@@ -250,4 +258,5 @@ def _claimed(claim: Claim, job: Job, terms: ReplayTerms | None) -> ClaimedJob:
         terms,
         job.prior,
         0 if terms is None else _faults(job),
+        _last(job),
     )

@@ -29,6 +29,7 @@ from tenantry.replay.model import (
     ReplayView,
 )
 from tenantry.replay.quotas import over_running
+from tenantry.replay.repairs import Repair
 
 
 class MemoryReplayDesk:
@@ -132,9 +133,7 @@ class MemoryReplayDesk:
         there = [each for each in meant if each is not None and replay in {None, each.replay}]
         return there[:limit]
 
-    async def send_back(
-        self, tenant: TenantId, job: JobId, payload: bytes | None, headers: Mapping[str, str] | None
-    ) -> bool:
+    async def send_back(self, tenant: TenantId, job: JobId, repair: Repair) -> bool:
         books, found = self._books, self._books.queue.job(tenant, job)
         aside = _parked(found) if found is not None else None
         run = books.run_of(tenant, aside.replay) if aside else None
@@ -146,9 +145,10 @@ class MemoryReplayDesk:
         taken = known is not None and known.state in {Known.STAGED, Known.DELIVERED}
         if taken and known is not None and known.replay != run.id:
             return False
-        body = aside.payload if payload is None else payload
-        kept = aside.headers if headers is None else headers
-        line = ReplayedJob(job, aside.target, body, aside.content_type, kept)
+        body = aside.payload if repair.payload is None else repair.payload
+        kept = aside.headers if repair.headers is None else repair.headers
+        goes_to, of_type = repair.target or aside.target, repair.content_type or aside.content_type
+        line = ReplayedJob(job, goes_to, body, of_type, kept)
         feed_queue(books.queue, tenant, terms_of(run.id, run.spec), [line])
         fed.parked, fed.seen.replay, fed.seen.state = False, run.id, Known.STAGED
         run.tally.parked -= 1

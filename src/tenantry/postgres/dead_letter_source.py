@@ -10,6 +10,7 @@ import asyncpg
 
 from tenantry.kernel.errors import Closed, InvalidValue, SourceUnavailable, StoreUnavailable
 from tenantry.kernel.instant import Seconds, as_timestamp
+from tenantry.kernel.randomness import Randomness, SystemRandomness
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Target
 from tenantry.lanes.outcome import excerpt_of
@@ -63,13 +64,21 @@ class DeadLetterSource:
     The address takes no place and no options: what a tenant's replay can see is decided by the tenant.
     """
 
-    def __init__(self, database: Database, tenant: TenantId, address: SourceAddress) -> None:
+    def __init__(
+        self,
+        database: Database,
+        tenant: TenantId,
+        address: SourceAddress,
+        *,
+        randomness: Randomness | None = None,
+    ) -> None:
         fields.refuse_unknown(address.options, ())
         if address.place:
             raise InvalidValue(
                 "source.place", address.place, "nothing: they are the tenant's own dead letters"
             )
         self._pool, self._tenant = database.tenant, tenant
+        self._uniform = (randomness or SystemRandomness()).uniform
         self._after: _Place | None = None
         self._end = _FIRST
 
@@ -92,8 +101,17 @@ class DeadLetterSource:
         return Membership(str(end), row["count"])
 
     async def peek(self, limit: int) -> Sequence[Fetched]:
-        """Spread over the time in which they died."""
-        return [Fetched(_message(row), None) for row in await self._rows("sources/letters_sample", limit)]
+        """Letters at random, in the order in which they died. Where they are so many that to draw among all
+        takes longer than :data:`COUNT_FOR`: those that died next to instants at random, else the oldest."""
+        seed = int(self._uniform(0, 2**53))  # by which the server orders them
+        try:
+            rows = await self._rows("sources/letters_sample", limit, seed, within=COUNT_FOR)
+        except SourceUnavailable as error:
+            if not _is_late(error):
+                raise
+            parts = [self._uniform(n, n + 1) / limit for n in range(limit)]
+            rows = await self._rows("sources/letters_sample_by_time", limit, parts, seed)
+        return [Fetched(_message(row), None) for row in rows]
 
     async def arrived(self, membership: Membership) -> int | None:
         (row,) = await self._rows("sources/letters_after", *_parsed(membership.bound, "membership.bound"))

@@ -35,6 +35,7 @@ from tenantry.replay.model import (
     ReplayView,
 )
 from tenantry.replay.quotas import over_running
+from tenantry.replay.repairs import Repair
 
 # What a person was told outlives a crash of the server, though the engine's other commits do not wait for the
 # disk: a message that was dropped, or a replay that was cancelled, is not sent after all.
@@ -139,10 +140,11 @@ class PostgresReplayDesk:
             rows = await connection.fetch(statement("replay/parked"), tenant, replay, behind, limit)
         return [parked_of(row) for row in rows]
 
-    async def send_back(
-        self, tenant: TenantId, job: JobId, payload: bytes | None, headers: Mapping[str, str] | None
-    ) -> bool:
-        return await self._handle(tenant, job, _SEND_BACK, payload, headers_of(headers), MESSAGE_FAULTS)
+    async def send_back(self, tenant: TenantId, job: JobId, repair: Repair) -> bool:
+        given = (repair.payload, headers_of(repair.headers), MESSAGE_FAULTS)
+        if repair.target is None and repair.content_type is None:
+            return await self._handle(tenant, job, _SEND_BACK, *given)
+        return await self._handle(tenant, job, _SEND_BACK, *given, first=(repair.target, repair.content_type))
 
     async def drop(self, tenant: TenantId, job: JobId) -> bool:
         return await self._handle(tenant, job, _DROP, KEYS_KEPT_FOR)
@@ -165,7 +167,15 @@ class PostgresReplayDesk:
         self._hints.changed()
         return await self.replay(tenant, replay)
 
-    async def _handle(self, tenant: TenantId, job: JobId, order: str, *rest: object) -> bool:
+    async def _handle(
+        self,
+        tenant: TenantId,
+        job: JobId,
+        order: str,
+        *rest: object,
+        first: tuple[str | None, str | None] | None = None,
+    ) -> bool:
+        """``first``: the message's target and content type, where they change with the order."""
         key = _uuid(job)
         if key is None:
             return False
@@ -173,7 +183,10 @@ class PostgresReplayDesk:
             if not await connection.fetchval(statement("replay/is_parked"), key):
                 return False
         with translated("handling a parked message"):
-            done: bool = await self._engine.fetchval(order, tenant, key, *rest)
+            async with self._engine.acquire() as connection, connection.transaction():
+                if first is not None:
+                    await connection.execute(statement("replay/readdress"), tenant, key, *first)
+                done: bool = await connection.fetchval(order, tenant, key, *rest)
         self._hints.changed()
         return done
 

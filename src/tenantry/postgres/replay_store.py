@@ -194,6 +194,8 @@ class PostgresReplayStore:
             except asyncpg.CheckViolationError as error:
                 raise InvariantBroken(error.args[0]) from error  # less its detail, which shows the row
             views = await self._views([lease.replay]) if moved is not None else []
+        if state in ENDED:  # a message may have been sent back since: then it is for whoever takes it next
+            views = [replace(view, state=state) for view in views]
         return views[0] if views else None
 
     async def admit(self, lease: Lease, quotas: Quotas) -> ReplayView | None:

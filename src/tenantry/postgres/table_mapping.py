@@ -105,6 +105,7 @@ class Statements:
     count: str
     count_after: str
     sample: str
+    oldest: str
     read_first: str
     read: str
     done: str
@@ -125,8 +126,7 @@ def statements(
     where, values = _conditions(asked, columns, fenced)
     entry = _entry(asked, columns, keys)
     table = f"{quoted(asked.schema)}.{quoted(asked.table)}"
-    order = ", ".join(key.quoted for key in keys)
-    down = ", ".join(f"{key.quoted} DESC" for key in keys)
+    order, down = (", ".join(key.quoted + way for key in keys) for way in ("", " DESC"))
     known, each = len(values), len(keys)
     behind = f"{where} AND ({order}) > {_row(keys, known + 1)}"
     size = _bytes(columns[asked.named["payload_column"]])
@@ -147,12 +147,23 @@ SELECT {entry} FROM sized JOIN {table} USING ({order})
         last=f"SELECT {_texts(keys)} FROM {table} WHERE {where} ORDER BY {down} LIMIT 1",  # noqa: S608
         count=f"SELECT count(*) FROM {table} WHERE {where}",  # noqa: S608
         count_after=f"SELECT count(*) FROM {table} WHERE {behind}",  # noqa: S608
-        sample=f"SELECT {entry} FROM {table} WHERE {where} ORDER BY {order} LIMIT ${known + 1}",  # noqa: S608
+        sample=_sample(f"{table} WHERE {where}", f"{entry} FROM chosen JOIN {table}", keys, known),
+        oldest=f"SELECT {entry} FROM {table} WHERE {where} ORDER BY {order} LIMIT ${known + 1}",  # noqa: S608
         read_first=read(where, known + 1),
         read=read(behind, known + 1 + each),
         done=_done(asked, columns, keys, where, known),
         values=values,
     )
+
+
+def _sample(those: str, shown: str, keys: list[Column], known: int) -> str:
+    """Each row as likely as any other: the first by a hash of the keys. The values, then most and a seed."""
+    order = ", ".join(key.quoted for key in keys)
+    return f"""WITH chosen AS MATERIALIZED (
+    SELECT {order} FROM {those}
+     ORDER BY hashtextextended({_texts(keys)}::text, ${known + 2}::bigint) LIMIT ${known + 1}
+)
+SELECT {shown} USING ({order}) ORDER BY {order}"""  # noqa: S608
 
 
 def quoted(name: str) -> str:

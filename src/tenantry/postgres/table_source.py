@@ -15,6 +15,7 @@ import asyncpg
 
 from tenantry.kernel.errors import Closed, InvalidValue, SourceUnavailable
 from tenantry.kernel.instant import Seconds
+from tenantry.kernel.randomness import Randomness, SystemRandomness
 from tenantry.kernel.tenant import TenantId
 from tenantry.postgres.database import CONNECT_TIMEOUT
 from tenantry.postgres.errors import FOREIGN
@@ -46,13 +47,20 @@ class TableSource:
     """
 
     def __init__(
-        self, connection: Connection, tenant: TenantId, address: SourceAddress, *, window: int = 10_000
+        self,
+        connection: Connection,
+        tenant: TenantId,
+        address: SourceAddress,
+        *,
+        window: int = 10_000,
+        randomness: Randomness | None = None,
     ) -> None:
         fields.refuse_unknown(connection.options, CONNECTION_OPTIONS)
         column = connection.options.get("tenant_column")
         self._fence = {} if column is None else {column: str(tenant)}
         self._connection, self._asked, self._window = connection, Asked.of(address), window
         self._keeps = self._asked.done is Done.KEEP
+        self._uniform = (randomness or SystemRandomness()).uniform
         self._session: asyncpg.Connection[asyncpg.Record] | None = None
         self._statements: Statements | None = None
         self._after: Keys | None = None
@@ -76,9 +84,13 @@ class TableSource:
         return Membership(json.dumps(last or []), count)
 
     async def peek(self, limit: int) -> Sequence[Fetched]:
-        """The first rows by key."""
+        """Rows at random, by key; of a table of which that takes longer than :data:`COUNT_FOR`, its first."""
+        seed = int(self._uniform(0, 2**53))
         async with self._once() as (session, of):
-            rows = await session.fetch(of.sample, *of.values, limit)
+            try:
+                rows = await session.fetch(of.sample, *of.values, limit, seed, timeout=COUNT_FOR)
+            except TimeoutError:
+                rows = await session.fetch(of.oldest, *of.values, limit)
         return [self._entry(row, position=False) for row in rows]
 
     async def arrived(self, membership: Membership) -> int | None:

@@ -13,7 +13,7 @@ from tenantry.kernel.errors import StoreUnavailable
 from tenantry.kernel.instant import Seconds, Timestamp, as_timestamp
 from tenantry.kernel.tenant import TenantId
 from tenantry.lanes.model import Kind, Target
-from tenantry.lanes.outcome import MESSAGE_FAULTS
+from tenantry.lanes.outcome import CAUSES, MESSAGE_FAULTS, Outcome
 from tenantry.lanes.summary import encoded
 from tenantry.postgres.database import Database
 from tenantry.postgres.errors import translated
@@ -194,8 +194,16 @@ def _claimed(row: Row) -> ClaimedJob:
         submitted_at=as_timestamp(row["submitted_at"]),
         ordered=row["bucket"] >= 0,
         waited_for=max(0.0, row["waited_for"]),
+        last=None if row["failed"] is None else _outcome(msgspec.json.decode(row["failed"])),
     )
     return job if row["replayed"] is None else _replayed(job, msgspec.json.decode(row["replayed"]))
+
+
+def _outcome(told: Mapping[str, Any]) -> Outcome | None:
+    """How an attempt ended; None for a class that another version of the product knew."""
+    if told["error_class"] not in CAUSES:
+        return None
+    return Outcome(told["error_class"], told["status"], excerpt=told["excerpt"] or "")
 
 
 def _replayed(job: ClaimedJob, told: Mapping[str, Any]) -> ClaimedJob:

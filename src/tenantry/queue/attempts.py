@@ -15,7 +15,7 @@ from tenantry.lanes.model import Kind
 from tenantry.lanes.outcome import Outcome
 from tenantry.queue.leases import JobKey, Leases, key_of
 from tenantry.queue.model import ClaimedJob, ClaimId, Settlement
-from tenantry.queue.settling import lost_before, release, settlement_of
+from tenantry.queue.settling import release, settlement_of, spent_before
 from tenantry.queue.surroundings import Surroundings
 
 
@@ -100,7 +100,7 @@ class Attempts:
     async def _execute(self, job: ClaimedJob, key: JobKey) -> None:
         settings = self._settings_for(job)
         try:
-            self.ended.append(lost_before(job, settings) or await self._settlement(job, key, settings))
+            self.ended.append(spent_before(job, settings) or await self._settlement(job, key, settings))
             self.some_ended.set()
         finally:
             self._tasks.pop(key, None)

@@ -230,7 +230,7 @@ class ClaimedJob:
     ``waited_for``: from submit or due, the later of the two, to the claim, by the store's clock (law K4).
     ``replay``: the terms of the replay whose job it is, or None. Of a replay ``attempt`` counts those in it;
     ``prior`` were made before it, and ``faults`` of those in it failed by the message's fault. ``headers``:
-    the message's own.
+    the message's own. ``last``: how the attempt before this one ended, where it counted and was recorded.
     """
 
     claim: ClaimId
@@ -251,6 +251,7 @@ class ClaimedJob:
     replay: ReplayTerms | None = None
     prior: int = 0
     faults: int = 0
+    last: Outcome | None = None
 
     @property
     def number(self) -> int:

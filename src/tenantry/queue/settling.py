@@ -8,7 +8,7 @@ from tenantry.kernel.errors import InvariantBroken
 from tenantry.kernel.instant import Seconds, Timestamp
 from tenantry.lanes.adaptive import is_adaptive
 from tenantry.lanes.fingerprint import fingerprint_of
-from tenantry.lanes.outcome import Outcome
+from tenantry.lanes.outcome import Fault, Outcome
 from tenantry.lanes.retry import Decision, Step, Tries, reason_of, replay_rule, settle_rule
 from tenantry.lanes.summary import Summary, summary_of
 from tenantry.queue.model import Attempt, ClaimedJob, Ending, EndKind, FlowId, ParkReason, Settlement
@@ -19,14 +19,24 @@ LOST_FINGERPRINT = fingerprint_of(_LOST.error_class, None, "")
 """Of every attempt whose worker was lost."""
 
 
-def lost_before(job: ClaimedJob, settings: TargetSettings) -> Settlement | None:
-    """The end of a job whose attempts are used up by workers that were lost; None when one is left.
+def spent_before(job: ClaimedJob, settings: TargetSettings) -> Settlement | None:
+    """The end of a job whose attempts are used up already, by workers that were lost or because fewer are
+    allowed now; None when one is left.
 
-    The attempt that would be the next is never made, so it neither counts nor has a record."""
+    The attempt that would be the next is never made, so it neither counts nor has a record. What is told is
+    how the last one ended; a replay's message that is itself to blame is parked, as it would have been."""
     if job.attempt <= settings.max_attempts:
         return None
+    last = job.last or _LOST
+    is_parked = job.replay is not None and last.fault is Fault.MESSAGE
     return Settlement(
-        job, Ending.DEAD, 0.0, reason=reason_of(job.number - 1, _LOST), fingerprint=_print(job, _LOST)
+        job,
+        Ending.PARKED if is_parked else Ending.DEAD,
+        0.0,
+        reason=reason_of(job.number - 1, last),
+        status=last.status,
+        park_reason=ParkReason.POISON if is_parked else None,
+        fingerprint=_print(job, last),
     )
 
 
@@ -34,7 +44,9 @@ def error_class_of(settlement: Settlement) -> str:
     """The class of what went wrong; empty when nothing did."""
     if settlement.failure is not None:
         return settlement.failure.error_class
-    return _LOST.error_class if settlement.ending in {Ending.DEAD, Ending.PARKED} else ""
+    if settlement.ending not in {Ending.DEAD, Ending.PARKED}:
+        return ""
+    return (settlement.job.last or _LOST).error_class
 
 
 def settlement_of(

@@ -116,7 +116,12 @@ class Coordinator:
             if replay in kept:
                 self._runs[replay].trusted_until = self._trust(began)
                 self._runs[replay].see(kept[replay], began)
-        await self._drop([replay for replay in leases if replay not in kept])
+        await self._drop([each for each in leases if each not in kept and not self._is_ending(each)])
+
+    def _is_ending(self, replay: ReplayId) -> bool:
+        """What has ended is kept by nobody, and is not lost: its task is about to say so itself."""
+        run = self._runs.get(replay)
+        return run is not None and run.is_ending
 
     async def _take(self) -> None:
         now, settings = self._clock.monotonic(), self._settings
@@ -154,7 +159,7 @@ class Coordinator:
             if run is None or task is None:
                 continue
             ended.append(task)
-            if not task.done() or isinstance(_error_of(task), Lost):
+            if (not task.done() and not run.is_ending) or isinstance(_error_of(task), Lost):
                 self._events(ReplayLost(run.view.spec.tenant, replay, self._holder, run.lease.token))
         await cancelled(ended)
 

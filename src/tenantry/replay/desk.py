@@ -14,7 +14,6 @@ from uuid import UUID
 import msgspec
 
 from tenantry.kernel.errors import (
-    InvalidValue,
     SourceUnavailable,
     TenantryError,
     UnknownTenant,
@@ -22,12 +21,11 @@ from tenantry.kernel.errors import (
 )
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId
-from tenantry.queue.admission import DEFAULT_LIMITS
+from tenantry.lanes.model import Target
 from tenantry.queue.model import JobId
 from tenantry.queue.surroundings import Surroundings
-from tenantry.replay.edits import checked_headers
 from tenantry.replay.events import ReplayOrdered
-from tenantry.replay.lifecycle import ENDED, ReplayEvent, ordered
+from tenantry.replay.lifecycle import ENDED, ReplayEvent, commands, ordered
 from tenantry.replay.model import (
     Budget,
     Fetched,
@@ -44,8 +42,9 @@ from tenantry.replay.plan import PlanFacts, Report, Seen, report, targets_of
 from tenantry.replay.ports import ReplayDesk, Sources, Standing
 from tenantry.replay.progress import Progress, decoded, done, starting
 from tenantry.replay.quotas import quotas_of
+from tenantry.replay.repairs import NOWHERE, Repair, checked_repair, fitting
 from tenantry.replay.specs import check_spec
-from tenantry.replay.staging import NOWHERE, Stager
+from tenantry.replay.staging import Stager
 
 
 class UnknownReplay(UsageError):
@@ -57,12 +56,15 @@ class UnknownReplay(UsageError):
 
 
 class NotNow(UsageError):
-    """The replay is there, and its state does not allow the order; ``allowed`` are those that do."""
+    """The replay is there, and its state does not allow the order; ``allowed`` are those that do. The text
+    names the orders that its state allows."""
 
     def __init__(self, order: str, state: ReplayState, allowed: Sequence[ReplayState]) -> None:
         self.order, self.state, self.allowed = order, state, tuple(allowed)
         names = ", ".join(sorted(each.value for each in allowed))
-        super().__init__(f"a replay that is {state.value} cannot be given {order!r}; it must be {names}")
+        told = f"a replay that is {state.value} cannot be given {order!r}; it must be {names}"
+        now = " or ".join(repr(each) for each in commands(state))
+        super().__init__(f"{told}. Now it can be given {now}" if now else told)
 
 
 class PlanTooOld(UsageError):
@@ -299,15 +301,16 @@ class ReplayService:
         *,
         payload: bytes | None = None,
         headers: Mapping[str, str] | None = None,
+        target: Target | None = None,
     ) -> bool:
         """As :meth:`~tenantry.replay.ports.ReplayDesk.send_back`. Raises
-        :class:`~tenantry.kernel.errors.InvalidValue` for a payload that no job may have, and for headers that
-        are none."""
-        if payload is not None and len(payload) > DEFAULT_LIMITS.payload:
-            told, most = f"{len(payload):,} bytes", f"at most {DEFAULT_LIMITS.payload:,} bytes"
-            raise InvalidValue("payload", told, most, "Send a reference to large bodies.")
-        given = None if headers is None else checked_headers(headers, path="headers")
-        return await self._desk.send_back(tenant, job, payload, given)
+        :class:`~tenantry.kernel.errors.InvalidValue` for a payload that no job may have, for headers or a
+        target that are none, and for a message that cannot be sent as it would go back."""
+        repair = checked_repair(Repair(payload, headers, target))
+        message = await self.parked_message(tenant, job)
+        if message is None:
+            return False
+        return await self._desk.send_back(tenant, job, fitting(message, repair))
 
     async def drop(self, tenant: TenantId, job: JobId) -> bool:
         """As :meth:`~tenantry.replay.ports.ReplayDesk.drop`."""

@@ -94,6 +94,23 @@ def ordered(event: ReplayEvent) -> frozenset[ReplayState]:
     return frozenset(state for state, happened in TRANSITIONS if happened is event)
 
 
+_COMMANDS: Final[Mapping[ReplayEvent, str]] = MappingProxyType(
+    {
+        _E.STARTED: "start",
+        _E.PAUSED: "pause",
+        _E.RESUMED: "resume",
+        _E.CONTINUED: "continue",
+        _E.CANCELLED: "cancel",
+    }
+)
+
+
+def commands(state: ReplayState) -> tuple[str, ...]:
+    """What a person may order in ``state``, as it is called, the likeliest first. Pure, O(1)."""
+    likeliest = (_E.RESUMED, _E.CONTINUED, _E.STARTED, _E.PAUSED, _E.CANCELLED)
+    return tuple(_COMMANDS[each] for each in likeliest if (state, each) in TRANSITIONS)
+
+
 def moved_from(state: ReplayState) -> frozenset[ReplayState]:
     """The states from which a coordinator may come to ``state``, itself among them: it only writes its
     record then. Pure, O(1). Raises :class:`InvariantBroken` for a state that no move of its leads to."""

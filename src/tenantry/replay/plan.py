@@ -3,7 +3,7 @@
 A plan is for deciding, so it says how sure it is. What the source counts is exact. A part of the whole is the
 sample's share of it, with Wilson's interval at 95 %; that is the error of a sample drawn at random, which a
 source that shows its oldest messages first does not give: the report says how the sample was taken only by
-its size. A sample that was the whole membership has no error.
+its size. A sample has no error only where as many were looked at as there are.
 
 The duration is what the lanes take at the pace that they have now: between all targets at once and one after
 the other. A lane that nobody has used yet has no pace, and then no duration is said.
@@ -124,9 +124,9 @@ class Report:
 
 
 def report(membership: Membership, seen: Sequence[Seen], facts: PlanFacts, *, asked: int) -> Report:
-    """The report. ``asked``: how many the sample was to have: a source that gave fewer has no more. Pure,
-    O(sample)."""
-    scale = Scale(membership, len(seen), whole=len(seen) < asked)
+    """The report. ``asked``: how many the sample was to have: a source that cannot count and gave fewer has
+    no more. Pure, O(sample)."""
+    scale = Scale(membership, len(seen), asked=asked)
     meant = [each for each in seen if each.meant]
     to_send = [each for each in meant if _is_sent(each)]
     return Report(
@@ -150,13 +150,18 @@ def report(membership: Membership, seen: Sequence[Seen], facts: PlanFacts, *, as
 
 
 class Scale:
-    """From the sample to the source."""
+    """From the sample to the source. A sample is the whole where it has as many as there are: where the
+    source counts exactly, its count decides, however many were asked for. A count that is not exact says that
+    there are more, never that there are no more: that is known where fewer came than were asked for."""
 
-    def __init__(self, membership: Membership, sample: int, *, whole: bool) -> None:
-        known = membership.count is not None and membership.counted_exactly
-        self.whole = whole or (known and membership.count == sample)
+    def __init__(self, membership: Membership, sample: int, *, asked: int) -> None:
+        count = membership.count
+        known = count is not None and membership.counted_exactly
+        self.whole = (count is None or sample >= count) and (known or sample < asked)
         self.sample = sample
-        self.count = sample if whole and not known else membership.count
+        self.count = count if known or count is None else max(count, sample)
+        if self.whole and not known:
+            self.count = sample
         self.exact = known or self.whole
 
     def share(self, hits: int) -> Share:

@@ -34,6 +34,7 @@ from tenantry.replay.model import (
     Traits,
     Window,
 )
+from tenantry.replay.repairs import Repair
 
 
 class Source(Protocol):
@@ -52,7 +53,7 @@ class Source(Protocol):
         ...
 
     async def peek(self, limit: int) -> Sequence[Fetched]:
-        """Up to ``limit`` entries, for a plan's sample; spread over the membership where that is cheap, else
+        """``limit`` entries or all, for a plan's sample; drawn at random where that is cheap, else
         the oldest; broken ones with their fault. Their receipts mean nothing. They lie there afterwards as
         before (a broker may mark them as redelivered: the adapter's docs say so)."""
         ...
@@ -153,10 +154,8 @@ class ReplayDesk(Protocol):
         self, tenant: TenantId, replay: ReplayId | None, *, limit: int, after: JobId | None = None
     ) -> list[ParkedMessage]: ...
 
-    async def send_back(
-        self, tenant: TenantId, job: JobId, payload: bytes | None, headers: Mapping[str, str] | None
-    ) -> bool:
-        """Put a parked message back in line in its replay's flow, edited where bytes or headers are given. A
+    async def send_back(self, tenant: TenantId, job: JobId, repair: Repair) -> bool:
+        """Put a parked message back in line in its replay's flow, as ``repair`` has it. A
         replay that has ended is DRAINING again until it is through, and reads no more of its source. False:
         it is not there, its replay is being cancelled, or another replay has the message now or has delivered
         it."""

@@ -81,7 +81,8 @@ class Progress:
     """One record, as it was ``at`` (seconds since 1970, like all times in it).
 
     ``total``: messages of the membership, None where nobody counts. ``done``: those that are through with
-    this replay, and those that were not meant. ``counts`` add up to ``taken``. ``rate``: messages a second;
+    this replay, and those that its filters passed over (``counts.left``). The other ``counts`` add up to
+    ``taken``. ``rate``: messages done a second, those that were passed over among them;
     ``trend``: by what part it has grown lately. ``eta``: seconds of running that are left, or None, and
     ``eta_why`` then. ``due_share``, ``share``: of the pool, the tenant's. ``new_since_start``: apart from
     ``total``. ``in_circles``: the part of what was taken that had failed in an earlier replay, and
@@ -240,7 +241,7 @@ def starting(view: ReplayView, at: Timestamp) -> Progress:
 def lines(record: Progress) -> list[str]:
     """The record in a few lines of text, the most important first. Pure."""
     head = [record.phase.value, _so_far(record), _rate(record), _left(record)]
-    told = [" · ".join(filter(None, head)), _counts(record.counts)]
+    told = [" · ".join(filter(None, head)), _counts(record.counts, record.dry)]
     told += [_held(record.hold, record.at)] if record.hold else []
     told += [_share(record)] if record.share is not None and record.counts.unended else []
     if record.dry:
@@ -256,9 +257,9 @@ def lines(record: Progress) -> list[str]:
 
 def _so_far(record: Progress) -> str:
     if record.total is None:
-        return f"{record.done:,} so far"
+        return f"{record.done:,} done so far"
     about = "" if record.counted_exactly else "about "
-    return f"{record.done:,} of {about}{record.total:,}"
+    return f"{record.done:,} of {about}{record.total:,} done"
 
 
 def _rate(record: Progress) -> str:
@@ -266,7 +267,7 @@ def _rate(record: Progress) -> str:
         return ""
     moves = abs(record.trend) >= 0.05
     trend = f", {'rising' if record.trend > 0 else 'falling'} {abs(record.trend):.0%}" if moves else ""
-    return f"{record.rate:,.1f}/s{trend}"
+    return f"{record.rate:,.1f} done/s{trend}"
 
 
 def _left(record: Progress) -> str:
@@ -275,10 +276,13 @@ def _left(record: Progress) -> str:
     return f"{span(record.eta.low)} to {span(record.eta.high)} left"
 
 
-def _counts(counts: Counts) -> str:
+def _counts(counts: Counts, dry: DryRun | None) -> str:
+    """What was taken, by where it is now, and what is done without it: both together are what was seen."""
     names = ("delivered", "waiting", "in_flight", "duplicate", "parked", "dead", "returned")
     told = [f"{getattr(counts, name):,} {name.replace('_', ' ')}" for name in names if getattr(counts, name)]
-    return f"taken {counts.taken:,}" + (": " + ", ".join(told) if told else "")
+    passed_over = counts.left + (dry.left if dry else 0)
+    beside = f"; {passed_over:,} passed over by filters" if passed_over else ""
+    return f"taken {counts.taken:,}" + (": " + ", ".join(told) if told else "") + beside
 
 
 def _held(hold: Hold, at: Timestamp) -> str:

@@ -52,7 +52,7 @@ class Run:
         self._changed_at = self._now()
         self._source_failures = 0
         self._faults = 0
-        self._circling = False
+        self._circling = self.is_ending = False
         self._acts: Final[Mapping[ReplayState, Callable[[], Awaitable[Seconds]]]] = {
             _S.RUNNING: self._running,
             _S.HELD: self._held,
@@ -71,8 +71,11 @@ class Run:
         in hand is the source's again."""
         arrivals = asyncio.create_task(self._watch_arrivals())
         try:
-            while self.view.state not in ENDED:
-                await self._nap(await self._tried())
+            while True:
+                pause = await self._tried()
+                if self.view.state in ENDED:
+                    return
+                await self._nap(pause)
         finally:
             await cancelled([arrivals])
             await self._reader.close()
@@ -283,7 +286,11 @@ class Run:
     # -- writing -----------------------------------------------------------------------------------------
 
     async def _end(self, state: ReplayState) -> None:
-        await self._write(state)
+        self.is_ending = True
+        try:
+            await self._write(state)
+        finally:
+            self.is_ending = self.view.state in ENDED
         view, counts = self.view, self.view.counts
         self._around.events(
             events.ReplayEnded(

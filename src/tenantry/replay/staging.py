@@ -12,10 +12,8 @@ from tenantry.replay.edits import Editor, Unedited
 from tenantry.replay.filters import Filter
 from tenantry.replay.model import Fetched, Message, ReplaySpec, Staged
 from tenantry.replay.poison import origin_of
+from tenantry.replay.repairs import NOWHERE
 from tenantry.replay.specs import wide_paths
-
-NOWHERE: Final = Target("unknown")
-"""Stands for the target of a message of which nobody says where it was to go."""
 
 _LONG: Final = 16 * 1024
 """Bytes of a payload from which on a path of many places takes tens of milliseconds."""

@@ -3,7 +3,7 @@
 import binascii
 from asyncio import sleep as wait_for
 from base64 import b64decode
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ from tenantry.config.validation import Described, RegistryErrors
 from tenantry.kernel.errors import DependencyError, InvalidValue, SourceUnavailable
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.tenant import TenantId
+from tenantry.lanes.model import Target
 from tenantry.queue.model import JobId
 from tenantry.replay.desk import NotNow, ReplayService, UnknownReplay
 from tenantry.replay.lifecycle import ENDED
@@ -123,10 +124,12 @@ async def send_back(call: Call) -> Answer:
     """`POST /v1/parked/{id}/send-back`"""
     bodies.media_type(call)
     parameters(call, ())
-    payload, headers = _new_content(await bodies.read(call, call.services.limits.job))
-    job = _job(call)
+    payload, given = _new_content(await bodies.read(call, call.services.limits.job))
+    job, target = _job(call), None if given.target is None else Target(given.target)
     try:
-        done = await _service(call).send_back(call.tenant, job, payload=payload, headers=headers)
+        done = await _service(call).send_back(
+            call.tenant, job, payload=payload, headers=given.headers, target=target
+        )
     except InvalidValue as error:
         raise Refused(of_invalid(error)) from None
     if not done:
@@ -238,7 +241,7 @@ def _entries(error: InvalidValue) -> list[dict[str, str]]:
     return entries
 
 
-def _new_content(body: bytes) -> tuple[bytes | None, Mapping[str, str] | None]:
+def _new_content(body: bytes) -> tuple[bytes | None, wire_replays.SendBack]:
     try:
         read = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         given = msgspec.json.decode(body, type=wire_replays.SendBack)
@@ -251,8 +254,8 @@ def _new_content(body: bytes) -> tuple[bytes | None, Mapping[str, str] | None]:
             of_invalid(InvalidValue("payload", Described("two payloads"), "payload or payload_base64"))
         )
     if given.payload_base64 is not None:
-        return _raw(given.payload_base64), given.headers
-    return (bytes(read["payload"]) if "payload" in read else None), given.headers
+        return _raw(given.payload_base64), given
+    return (bytes(read["payload"]) if "payload" in read else None), given
 
 
 def _raw(text: str) -> bytes:

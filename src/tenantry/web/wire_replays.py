@@ -129,6 +129,7 @@ class SendBack(Struct, frozen=True, forbid_unknown_fields=True):
     payload: Annotated[Any, _told("Any JSON value")] = None
     payload_base64: str | None = None
     headers: dict[str, str] | None = None
+    target: Annotated[str | None, _told("Where it goes instead")] = None
 
 
 class ParkedDone(Struct, frozen=True):

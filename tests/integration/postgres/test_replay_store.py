@@ -22,6 +22,7 @@ from tenantry.postgres.urls import DatabaseUrls
 from tenantry.postgres.worker_store import PostgresWorkerStore
 from tenantry.queue.model import Ending, Node, NodeId
 from tenantry.replay.model import Budget, Fate, Lease, Membership, Quotas, ReplayState
+from tenantry.replay.repairs import AS_IT_IS, Repair
 from tenantry.testing.conformance.replay_world import end_of, several, spec_of, staged, where, window_of
 from tenantry.testing.conformance.world import ACME, GLOBEX, Hand
 
@@ -285,7 +286,7 @@ class Crowd:
         while self.staged < 400:
             for aside in await desk.parked(ACME, replay, limit=4):
                 await (desk.drop(ACME, aside.job) if self._chance.uniform(0, 1) < 0.3 else
-                       desk.send_back(ACME, aside.job, None, None))  # fmt: skip
+                       desk.send_back(ACME, aside.job, AS_IT_IS))  # fmt: skip
             for view in await self._intake.jobs(ACME, state=None, limit=3):
                 await self._intake.cancel(ACME, view.id)
             await desk.pause(ACME, replay)
@@ -354,7 +355,7 @@ async def test_what_a_source_or_a_person_is_told_of_was_committed_to_the_disk(
     broken = [replace(each, broken="no JSON", park_rule="broken") for each in several(2)]
     assert await waited(await rooms.store.feed(Lease(taken.id, taken.token), window_of(*broken))) == {"on"}
     one, two = await desk.parked(ACME, plan.id, limit=2)
-    assert await waited(await desk.send_back(ACME, one.job, b"{}", {})) == {"on"}
+    assert await waited(await desk.send_back(ACME, one.job, Repair(b"{}", {}))) == {"on"}
     assert await waited(await desk.drop(ACME, two.job)) == {"on"}
     budget = replace(plan.spec, budget=Budget(messages=9))
     assert await waited(await desk.rebudget(ACME, plan.id, budget)) == {"on"}

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import tracemalloc
+from collections import Counter
 from collections.abc import Mapping as Options
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from tenantry.brokers.jsonl import source as source_module
 from tenantry.brokers.jsonl.stream import CHUNK, LONGEST_LINE, blocks, lines
 from tenantry.kernel.errors import InvalidValue, SourceUnavailable, UnknownKey
 from tenantry.kernel.instant import Instant
+from tenantry.kernel.randomness import SeededRandomness
 from tenantry.replay.connections import Connection
 from tenantry.replay.model import Fetched, Position, SourceAddress
+from tenantry.replay.repairs import UNREAD
 from tenantry.testing.clock import ManualClock
 
 BEGINNING = Position("")
@@ -25,9 +28,11 @@ def read(line: bytes, **options: str) -> Fetched:
     return Mapping.of(options).entry(line, "byte 0", None)
 
 
-def source_of(root: Path, place: str = "f.jsonl") -> JsonLinesSource:
+def source_of(root: Path, place: str = "f.jsonl", seed: int = 0) -> JsonLinesSource:
     return JsonLinesSource(
-        Connection(name="files", kind="jsonl", url=str(root)), SourceAddress("jsonl", place)
+        Connection(name="files", kind="jsonl", url=str(root)),
+        SourceAddress("jsonl", place),
+        randomness=SeededRandomness(seed),
     )
 
 
@@ -113,7 +118,9 @@ def test_a_line_that_is_no_message_says_why_and_keeps_its_bytes(
     entry = read(line, **options)
     assert why in entry.fault
     assert entry.message.id == "byte 0"
-    assert entry.message.payload == line[:65_536]
+    is_unread = entry.message.content_type == UNREAD
+    assert is_unread is why.startswith(("payload", "it is no JSON", "can be fed"))
+    assert entry.message.payload == (line[:65_536] if is_unread else b"1")
     assert "u:p@" not in entry.fault
 
 
@@ -218,12 +225,77 @@ def test_a_small_file_that_is_huge_inside_takes_no_memory(tmp_path: Path, compre
     tracemalloc.stop()
 
 
-async def test_a_sample_of_a_large_file_is_spread_over_it(tmp_path: Path) -> None:
-    with (tmp_path / "f.jsonl").open("w") as file:
-        file.writelines(f'{{"id": {n}, "payload": "{"x" * 90}"}}\n' for n in range(50_000))
-    found = [int(entry.message.id) for entry in await source_of(tmp_path).peek(50)]
-    assert len(found) == len(set(found)) == 50
-    assert all(abs(n - step * 1_000) <= 500 for step, n in enumerate(found))
+def test_a_line_that_is_no_message_keeps_the_target_and_the_payload_that_can_be_read() -> None:
+    found = read(b'{"id": 1, "target": "https://a.example/x", "payload": {"n":1.0}, "failed_at": "soon"}')
+    assert "failed_at" in found.fault
+    kept = found.message
+    assert (kept.target, kept.payload) == ("https://a.example/x", b'{"n":1.0}')
+    assert kept.content_type == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("line", "target"),
+    [
+        (b"no json", None),
+        (b'{"id": 1, "target": "https://a.example/x"}', "https://a.example/x"),
+        (b'{"target": "http://", "failed_at": "soon"}', None),
+    ],
+)
+def test_a_line_without_a_payload_says_that_it_is_the_line_that_is_kept(line: bytes, target: str) -> None:
+    kept = read(line).message
+    assert (kept.target, kept.payload, kept.content_type) == (target, line, UNREAD)
+
+
+def write_regular(path: Path, count: int, width: int = 0) -> None:
+    """Lines of which every second failed otherwise, and is as long as ``width`` says."""
+    with path.open("w") as file:
+        for n in range(count):
+            why, more = ("timeout", "") if n % 2 == 0 else ("http_503", "x" * width)
+            file.write(f'{{"id": {n}, "payload": "{more}", "error_class": "{why}"}}\n')
+
+
+@pytest.mark.parametrize("read_whole", [1_000_000_000, 0], ids=["read whole", "read at places"])
+@pytest.mark.parametrize("count", [399, 400, 401, 500, 504, 799, 3_000, 30_000])
+async def test_a_sample_has_as_many_as_were_asked_for_and_follows_no_pattern_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, read_whole: int
+) -> None:
+    monkeypatch.setattr(source_module, "_READ_WHOLE", read_whole)
+    write_regular(tmp_path / "f.jsonl", count)
+    found = [each.message for each in await source_of(tmp_path, seed=count).peek(400)]
+    ids = [int(each.id) for each in found]
+    assert len(ids) == len(set(ids)) == min(400, count)
+    assert ids == sorted(ids)
+    assert 140 <= sum(each.error_class == "timeout" for each in found) <= 260
+
+
+async def test_a_sample_of_a_large_file_sees_all_of_it_and_long_lines_no_more_than_short_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "_READ_WHOLE", 0)
+    write_regular(tmp_path / "f.jsonl", 60_000, width=2_000)
+    found = [each.message for each in await source_of(tmp_path, seed=1).peek(400)]
+    assert 160 <= sum(each.error_class == "timeout" for each in found) <= 240
+    tenths = Counter(int(each.id) // 6_000 for each in found)
+    assert len(tenths) == 10
+    assert max(tenths.values()) <= 70
+
+
+async def test_a_sample_of_very_long_lines_has_as_many_as_were_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "_READ_WHOLE", 0)
+    write_regular(tmp_path / "f.jsonl", 120, width=400_000)
+    assert len(await source_of(tmp_path, seed=1).peek(50)) == 50
+    assert len(await source_of(tmp_path, seed=1).peek(200)) == 120
+
+
+async def test_a_sample_of_a_compressed_file_sees_all_of_it(tmp_path: Path) -> None:
+    write_regular(tmp_path / "plain", 5_000)
+    (tmp_path / "f.jsonl").write_bytes(gzip.compress((tmp_path / "plain").read_bytes()))
+    found = [each.message for each in await source_of(tmp_path, seed=1).peek(400)]
+    assert len(found) == 400
+    assert int(found[-1].id) > 4_500
+    assert 140 <= sum(each.error_class == "timeout" for each in found) <= 260
 
 
 async def test_a_file_that_takes_long_to_count_is_estimated(tmp_path: Path) -> None:

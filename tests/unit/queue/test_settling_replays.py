@@ -7,7 +7,7 @@ from tenantry.kernel.instant import Timestamp
 from tenantry.lanes.fingerprint import fingerprint_of
 from tenantry.lanes.outcome import Outcome
 from tenantry.queue.model import ClaimedJob, Ending, ParkReason, ReplayTerms, Settlement
-from tenantry.queue.settling import error_class_of, lost_before, settlement_of
+from tenantry.queue.settling import error_class_of, settlement_of, spent_before
 from tenantry.testing.jobs import claimed_job
 
 SETTINGS = TargetSettings(max_attempts=4)
@@ -48,7 +48,28 @@ def test_a_delivery_has_nothing_to_compare() -> None:
 
 
 def test_a_replays_job_whose_workers_were_lost_too_often_says_after_how_many_attempts_in_all() -> None:
-    found = lost_before(replayed(attempt=5), SETTINGS)
+    found = spent_before(replayed(attempt=5), SETTINGS)
     assert found is not None
     assert (found.ending, found.reason.split(":")[0]) == (Ending.DEAD, "worker_lost after 9 attempts")
     assert found.fingerprint == fingerprint_of("worker_lost", None, "")
+    assert error_class_of(found) == "worker_lost"
+
+
+def test_a_replays_job_that_is_allowed_fewer_attempts_now_ends_as_its_last_one_did() -> None:
+    found = spent_before(replayed(attempt=5, last=REFUSED), SETTINGS)
+    assert found is not None
+    assert (found.ending, found.park_reason, found.failure) == (Ending.PARKED, ParkReason.POISON, None)
+    assert found.reason.startswith("http_422 after 9 attempts: the target answered 422")
+    assert (found.status, found.fingerprint) == (422, fingerprint_of("http_422", 422, REFUSED.excerpt))
+    assert error_class_of(found) == "http_422"
+    found = spent_before(replayed(attempt=5, last=Outcome("http_503", 503)), SETTINGS)
+    assert found is not None
+    assert (found.ending, found.reason.split(":")[0]) == (Ending.DEAD, "http_503 after 9 attempts")
+
+
+def test_a_job_that_is_allowed_fewer_attempts_now_dies_of_its_last_one() -> None:
+    found = spent_before(claimed_job(attempt=5, last=Outcome("http_400", 400)), SETTINGS)
+    assert found is not None
+    assert (found.ending, found.status) == (Ending.DEAD, 400)
+    assert found.reason == "http_400 after 4 attempts: the target answered 400 Bad Request"
+    assert error_class_of(found) == "http_400"

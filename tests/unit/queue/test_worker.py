@@ -44,7 +44,7 @@ from tenantry.queue.model import (
     Seq,
     Settlement,
 )
-from tenantry.queue.settling import lost_before
+from tenantry.queue.settling import spent_before
 from tenantry.queue.surroundings import Surroundings
 from tenantry.queue.worker import Worker, WorkerSettings
 from tenantry.testing.jobs import claimed_job
@@ -390,7 +390,7 @@ async def test_a_job_whose_attempts_lost_workers_used_up_dies_without_one_more_b
 
 
 def test_a_job_with_an_attempt_left_is_not_lost() -> None:
-    assert lost_before(replace(JOB, attempt=3), TargetSettings(max_attempts=3)) is None
+    assert spent_before(replace(JOB, attempt=3), TargetSettings(max_attempts=3)) is None
 
 
 async def test_a_store_that_is_away_at_first_is_asked_again() -> None:

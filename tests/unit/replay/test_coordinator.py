@@ -426,6 +426,25 @@ async def test_a_lost_lease_drops_everything_and_the_other_goes_on(world: World)
     assert (lost.holder, lost.token) == ("n1", 1)
 
 
+async def test_a_replay_that_ends_while_its_lease_is_renewed_is_not_said_to_be_lost(world: World) -> None:
+    """An end gives the lease back: a renewal that comes before its task has heard of it finds none."""
+    move = world.store.move
+
+    async def slow(*given: object, **named: object) -> object:
+        found = await move(*given, **named)  # type: ignore[arg-type]
+        if S.FINISHED in given:
+            keeps = world.store.calls["keep"]
+            await world.until(lambda: world.store.calls["keep"] > keeps + 2)
+        return found
+
+    world.store.move = slow  # type: ignore[method-assign, assignment]
+    replay = world.start(Place(messages(20)))
+    world.launch()
+    await world.ended(replay)
+    await world.until(lambda: bool(world.events(events.ReplayEnded) or world.events(events.ReplayLost)))
+    assert world.events(events.ReplayLost) == []
+
+
 async def test_what_cannot_be_trusted_any_more_is_dropped_without_an_answer_of_the_store() -> None:
     world = World(replace(QUICK, lease_for=1.0))
     replay = world.start(Place(messages(3_000)))

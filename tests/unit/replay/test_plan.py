@@ -37,6 +37,25 @@ def test_a_sample_that_was_all_there_is_has_no_error() -> None:
         assert (found.meant.low, found.meant.count, found.meant.high) == (30, 30, 30)
 
 
+def test_a_sample_that_came_back_shorter_than_asked_is_not_the_whole_of_what_is_known_to_be_more() -> None:
+    for members in (Membership("x", 504), Membership("x", 504, counted_exactly=False)):
+        found = made(*[OK] * 126, *[replace(OK, meant=False)] * 126, members=members, asked=400)
+        assert not found.whole
+        assert found.error > 0.05
+        assert found.meant.low is not None
+        assert found.meant.high is not None
+        assert found.meant.low < 252 < found.meant.high
+        assert found.counted_exactly is members.counted_exactly
+
+
+def test_a_rough_count_never_says_that_a_full_sample_was_the_whole() -> None:
+    for count in (90, 100):
+        found = made(*[OK] * 100, members=Membership("x", count, counted_exactly=False), asked=100)
+        assert (found.whole, found.count, found.counted_exactly) == (False, 100, False)
+    found = made(*[OK] * 99, members=Membership("x", 90, counted_exactly=False), asked=100)
+    assert (found.whole, found.count, found.counted_exactly) == (True, 99, True)
+
+
 def test_a_source_that_cannot_count_gives_shares_and_no_numbers() -> None:
     found = made(*[OK] * 100, members=Membership())
     assert found.count is None

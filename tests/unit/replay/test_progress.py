@@ -127,14 +127,14 @@ def test_a_tenant_that_replays_the_same_failures_again_is_told_to_go_in_circles(
 
 def test_people_read_the_most_important_first() -> None:
     assert lines(record(shares=(0.25, 0.2))) == [
-        "steady · 350 of 1,000 · 5.0/s, rising 20% · 1 min 40 s to 2 min 30 s left",
-        "taken 300: 200 delivered, 40 waiting, 10 in flight, 50 duplicate",
+        "steady · 350 of 1,000 done · 5.0 done/s, rising 20% · 1 min 40 s to 2 min 30 s left",
+        "taken 300: 200 delivered, 40 waiting, 10 in flight, 50 duplicate; 100 passed over by filters",
         "the tenant has 20.0% of 25.0% due of its pool",
     ]
-    assert lines(record(HELD))[0] == "held · 350 of 1,000"
+    assert lines(record(HELD))[0] == "held · 350 of 1,000 done"
     assert lines(record(HELD))[2] == ("held by source: no answer; frees in 8 s, at 2027-01-15 08:00:08 UTC")
     about = replace(RUNNING, membership=Membership(count=1_000, counted_exactly=False))
-    assert "350 of about 1,000" in lines(record(about))[0]
+    assert "350 of about 1,000 done" in lines(record(about))[0]
 
 
 def test_the_classes_that_are_held_are_named_and_said_in_one_line() -> None:
@@ -152,6 +152,17 @@ def test_a_dry_run_says_what_it_found() -> None:
     found = record(view, SEARCHING, dry=DryRun(matched=30, left=5, broken=2))
     assert found.done == 35
     assert "dry run: 30 match, 2 of them could not be sent" in lines(found)
+    assert "taken 0; 5 passed over by filters" in lines(found)
+
+
+def test_what_is_done_adds_up_for_who_reads_the_text() -> None:
+    """4 delivered and 81 passed over are the 85 that are done."""
+    counts = Counts(delivered=4, waiting=25, in_flight=1, left=81)
+    view = replace(RUNNING, state=ReplayState.PAUSED, counts=counts, membership=Membership("x", 297))
+    assert lines(record(view))[:2] == [
+        "paused · 85 of 297 done",
+        "taken 30: 4 delivered, 25 waiting, 1 in flight; 81 passed over by filters",
+    ]
 
 
 def test_the_record_is_json_and_is_read_back() -> None:

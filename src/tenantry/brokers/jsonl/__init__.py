@@ -13,7 +13,7 @@ What holds:
 What does not: a change in the middle of a file of the same length is not found. To go on in a compressed file
 it is decompressed again up to the position.
 
-``mapping`` is pure; ``stream`` reads, and blocks, so ``source`` calls it in a thread.
+``mapping`` is pure; ``stream`` and ``sampling`` read, and block, so ``source`` calls it in a thread.
 """
 
 from tenantry.brokers.jsonl.mapping import Mapping

@@ -3,7 +3,8 @@
 import binascii
 from base64 import b64decode
 from collections import abc
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import msgspec
@@ -13,6 +14,7 @@ from tenantry.replay import fields
 from tenantry.replay.fields import Unreadable
 from tenantry.replay.json_path import MISSING, Steps, find, parse
 from tenantry.replay.model import Fetched, Message, Position
+from tenantry.replay.repairs import UNREAD
 
 DEFAULTS: Final[abc.Mapping[str, str]] = {
     "id_field": "$.id",
@@ -60,11 +62,24 @@ class Mapping:
         return cls(places, payload_as)
 
     def entry(self, line: bytes, name: str, position: Position | None) -> Fetched:
-        """The entry that ``line`` is. ``name``: what it is called where it has no id. O(length)."""
+        """The entry that ``line`` is. ``name``: what it is called where it has no id. Of a line that is no
+        message its target and its payload are kept where these can be read; else the line. O(length)."""
         try:
             return Fetched(self._message(line), None, position)
         except Unreadable as why:
-            return fields.broken(name, line, str(why), position=position)
+            found = fields.broken(name, line, str(why), position=position)
+            return replace(found, message=self._salvaged(line, found.message))
+
+    def _salvaged(self, line: bytes, kept: Message) -> Message:
+        """For people to repair: a bad time of its failure costs a message neither target nor payload."""
+        kept = replace(kept, content_type=UNREAD)
+        with suppress(Unreadable):
+            found = find(_decoded(line), self.places["target_field"])
+            kept = replace(kept, target=None if found is MISSING else fields.target_text(found, "target"))
+        with suppress(Unreadable):
+            payload = fields.checked_size(self._payload(line, _decoded(line)))
+            kept = replace(kept, payload=payload, content_type=CONTENT_TYPES[self.payload_as])
+        return kept
 
     def _message(self, line: bytes) -> Message:
         value = _decoded(line)

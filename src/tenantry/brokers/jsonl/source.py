@@ -7,16 +7,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Self
 
+from tenantry.algorithms.reservoir import sampled
 from tenantry.brokers.jsonl.mapping import Mapping
+from tenantry.brokers.jsonl.sampling import at_chance
 from tenantry.brokers.jsonl.stream import (
     LONGEST_LINE,
     Damaged,
     Line,
     blocks,
+    from_offset,
     is_plain,
     lines,
     skipped,
@@ -24,9 +26,11 @@ from tenantry.brokers.jsonl.stream import (
 from tenantry.kernel.clock import Clock, SystemClock
 from tenantry.kernel.errors import Closed, InvalidValue, SourceUnavailable
 from tenantry.kernel.instant import Seconds
+from tenantry.kernel.randomness import Randomness, SystemRandomness
 from tenantry.replay import fields
 from tenantry.replay.connections import Connection
 from tenantry.replay.model import Batch, Fetched, Membership, Position, SourceAddress, Traits
+from tenantry.replay.repairs import UNREAD
 
 _HEAD = 65_536
 """Bytes of the file's beginning that are compared with what was there when the membership was frozen."""
@@ -37,8 +41,8 @@ _LEAST_WAIT: Seconds = 1.0
 _COUNT_FOR: Seconds = 5.0
 """For counting the lines of a file; after that the rest is estimated."""
 
-_READ_WHOLE = 4_194_304
-"""Bytes of a file that a sample is taken from by reading all of it."""
+_READ_WHOLE = 67_108_864
+"""Bytes of a plain file that a sample is taken from by reading all of it: half a second."""
 
 _BATCH_BYTES = 16_777_216
 """After so many bytes a batch is full, whatever its count."""
@@ -70,9 +74,17 @@ class JsonLinesSource:
     :class:`UnknownKey` for an address that it cannot read.
     """
 
-    def __init__(self, connection: Connection, address: SourceAddress, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        address: SourceAddress,
+        *,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+    ) -> None:
         self._mapping = Mapping.of(address.options)
         self._root, self._clock = Path(connection.url), clock or SystemClock()
+        self._randomness = randomness or SystemRandomness()
         self._place = _checked_place(address.place)
         self._file: BinaryIO | None = None
         self._lines: Iterator[Line] | None = None
@@ -91,7 +103,8 @@ class JsonLinesSource:
         return await asyncio.to_thread(self._surveyed)
 
     async def peek(self, limit: int) -> Sequence[Fetched]:
-        """Spread over a plain file; of a compressed one the first lines."""
+        """Lines at random, in the file's order. Of a compressed file that takes longer than
+        :data:`_COUNT_FOR` to read they are of what was read until then."""
         return await asyncio.to_thread(self._peeked, limit)
 
     async def arrived(self, membership: Membership) -> int | None:
@@ -159,8 +172,20 @@ class JsonLinesSource:
     def _peeked(self, limit: int) -> list[Fetched]:
         with self._read() as file, self._told():
             size = os.fstat(file.fileno()).st_size
-            found = _spread(file, size, limit) if is_plain(file) else lines(blocks(file, size))
-            return [replace(self._entry(line), position=None) for line in islice(found, limit)]
+            uniform = self._randomness.uniform
+            if is_plain(file) and size > _READ_WHOLE:
+                found = at_chance(file, size, limit, uniform)
+            else:
+                found = sampled(self._in_time(lines(blocks(file, size))), limit, uniform)
+            return [replace(self._entry(line), position=None) for line in found]
+
+    def _in_time(self, found: Iterator[Line]) -> Iterator[Line]:
+        """``found`` until it is late: a small compressed file may be very large inside."""
+        until = self._clock.monotonic() + _COUNT_FOR
+        for number, line in enumerate(found):
+            if number % 64 == 0 and number and self._clock.monotonic() > until:
+                return
+            yield line
 
     def _appended(self, bound: _Bound) -> int | None:
         with self._read() as file:
@@ -169,7 +194,7 @@ class JsonLinesSource:
                 return 0
             if not is_plain(file):
                 return None
-            return sum(1 for _ in lines(_from(file, bound.size, size)))
+            return sum(1 for _ in lines(from_offset(file, bound.size, size)))
 
     def _opened(self, bound: _Bound, after: tuple[int, int]) -> None:
         file = self._read()
@@ -183,7 +208,7 @@ class JsonLinesSource:
         offset, number = after
         self._over = None
         self._file, self._damage, self._stopped = file, "", threading.Event()
-        content = _from(file, offset, bound.size) if is_plain(file) else blocks(file, bound.size)
+        content = from_offset(file, offset, bound.size) if is_plain(file) else blocks(file, bound.size)
         content = _until(self._stopped, content)
         left = content if is_plain(file) else skipped(content, offset)
         self._lines = lines(left, start=offset, number=number)
@@ -212,7 +237,8 @@ class JsonLinesSource:
         )  # behind its line feed
         if line.too_long:
             why = f"the line has more than {LONGEST_LINE:,} bytes; its beginning is kept"
-            return fields.broken(name, line.data, why, position=position)
+            found = fields.broken(name, line.data, why, position=position)
+            return replace(found, message=replace(found.message, content_type=UNREAD))
         return self._mapping.entry(line.data, name, position)
 
     def _read(self) -> BinaryIO:
@@ -253,14 +279,6 @@ def _bound_of(file: BinaryIO, size: int | None = None) -> _Bound:
     return _Bound(size, hashlib.sha256(file.read(min(size, _HEAD))).hexdigest())
 
 
-def _from(file: BinaryIO, offset: int, size: int) -> Iterator[bytes]:
-    file.seek(offset)
-    left = size - offset
-    while left > 0 and (block := file.read(min(262_144, left))):
-        left -= len(block)
-        yield block
-
-
 def _until(stopped: threading.Event, content: Iterator[bytes]) -> Iterator[bytes]:
     """A thread that reads for nobody any more ends."""
     for block in content:
@@ -274,29 +292,6 @@ def _end(file: BinaryIO | None, reading: "asyncio.Future[Batch]") -> None:
         reading.exception()  # nobody asks for it any more
     if file is not None:
         file.close()
-
-
-def _spread(file: BinaryIO, size: int, limit: int) -> Iterator[Line]:
-    """Up to ``limit`` lines, at even distances."""
-    if size <= _READ_WHOLE:
-        found = list(lines(blocks(file, size)))
-        return iter(found[:: max(1, -(-len(found) // limit))])
-    return _at_distances(file, size, limit)
-
-
-def _at_distances(file: BinaryIO, size: int, limit: int) -> Iterator[Line]:
-    """Of a large file, without reading it. The lines' numbers are not known."""
-    reached = 0
-    for step in range(limit):
-        offset = max(reached, size * step // limit)
-        found = lines(_from(file, offset, size), start=offset)
-        if offset > reached:
-            next(found, None)  # most likely the rest of a line
-        line = next(found, None)
-        if line is None:
-            return
-        reached = line.end + 1
-        yield line
 
 
 def _parsed_position(after: Position) -> tuple[int, int]:

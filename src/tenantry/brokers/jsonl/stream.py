@@ -68,6 +68,15 @@ def blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
         yield from iter(plain.read, b"")
 
 
+def from_offset(file: BinaryIO, offset: int, size: int) -> Iterator[bytes]:
+    """The bytes of a plain file from ``offset`` up to ``size``, in blocks of at most :data:`CHUNK` bytes."""
+    file.seek(offset)
+    left = size - offset
+    while left > 0 and (block := file.read(min(CHUNK, left))):
+        left -= len(block)
+        yield block
+
+
 def is_plain(file: BinaryIO) -> bool:
     """Whether offsets in the content are offsets in the file."""
     file.seek(0)

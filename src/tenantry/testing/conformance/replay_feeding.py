@@ -7,6 +7,7 @@ from tenantry.lanes.model import Target
 from tenantry.queue.model import Ending, JobClass, JobId, JobState
 from tenantry.replay.dedup import LIFETIME
 from tenantry.replay.model import Fate, HoldRule, Known, OnUnknown, Quotas, ReplayState
+from tenantry.replay.repairs import Repair
 from tenantry.testing.conformance.replay_world import (
     DAY,
     HOUR,
@@ -243,7 +244,7 @@ class FeedConformance:
         view = await replays.queue.intake.job(ACME, id_)
         assert view is not None
         assert (view.state, view.attempts, len(view.history)) == (JobState.PARKED, 1, 1)
-        assert await replays.desk.send_back(ACME, id_, b"[]", None)
+        assert await replays.desk.send_back(ACME, id_, Repair(b"[]"))
         (held,) = await replays.claim()
         assert (held.id, held.payload, held.number) == (id_, b"[]", 2)
 

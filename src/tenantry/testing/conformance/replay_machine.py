@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tenantry.queue.model import ClaimedJob, Ending, JobId, JobState
 from tenantry.replay.model import Fate, Lease, ReplayState
+from tenantry.replay.repairs import AS_IT_IS
 from tenantry.testing.conformance.replay_world import LEASE_FOR, ReplayWorld, letter, staged, where
 from tenantry.testing.conformance.world import ACME, batch
 
@@ -147,7 +148,7 @@ class Story:
 
     async def send_back(self, step: Step) -> None:
         for aside in (await self._aside())[: step.count]:
-            assert await self.replays.desk.send_back(ACME, aside, None, None)
+            assert await self.replays.desk.send_back(ACME, aside, AS_IT_IS)
             self.places[aside] = WAITING
 
     async def drop(self, step: Step) -> None:

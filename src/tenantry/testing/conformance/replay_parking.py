@@ -1,9 +1,11 @@
 """Messages that are put aside: seen, edited and sent back, dropped."""
 
+from tenantry.lanes.model import Target
 from tenantry.queue.model import Ending, JobId, JobState
 from tenantry.replay.model import Fate, Known, ReplayState
+from tenantry.replay.repairs import AS_IT_IS, Repair
 from tenantry.testing.conformance.replay_world import ReplayWorld, several, staged, where
-from tenantry.testing.conformance.world import ACME
+from tenantry.testing.conformance.world import ACME, GLOBEX
 
 
 class ParkConformance:
@@ -38,8 +40,8 @@ class ParkConformance:
         message = staged("a", headers={"x": "1"})
         await replays.offer(lease, message)
         await replays.run(Ending.PARKED)
-        assert await replays.desk.send_back(ACME, message.job, b"edited", {"x": "2"})
-        assert not await replays.desk.send_back(ACME, message.job, None, None)
+        assert await replays.desk.send_back(ACME, message.job, Repair(b"edited", {"x": "2"}))
+        assert not await replays.desk.send_back(ACME, message.job, AS_IT_IS)
         assert where(await replays.counts(lease)) == {"waiting": 1}
         assert await replays.desk.known(ACME, [message.key]) == {message.key: Known.STAGED}
         assert await replays.fates(await replays.running(), staged("a")) == [Fate.DUPLICATE]
@@ -50,6 +52,19 @@ class ParkConformance:
         assert where(await replays.counts(lease)) == {"delivered": 1}
         assert await replays.desk.parked(ACME, None, limit=9) == []
 
+    async def test_a_parked_message_is_sent_back_to_where_a_person_says(self, replays: ReplayWorld) -> None:
+        lease = await replays.running()
+        message = staged("a", broken="nobody says where it was to go")
+        await replays.offer(lease, message)
+        repair = Repair(b"{}", target=Target("https://b.example/x"), content_type="application/json")
+        assert not await replays.desk.send_back(GLOBEX, message.job, repair)
+        (kept,) = await replays.desk.parked(ACME, None, limit=9)
+        assert kept.target == message.target
+        assert await replays.desk.send_back(ACME, message.job, repair)
+        (held,) = await replays.claim()
+        assert (held.id, held.target, held.payload) == (message.job, repair.target, b"{}")
+        assert held.content_type == "application/json"
+
     async def test_a_replay_that_ended_drains_again_for_what_is_sent_back(self, replays: ReplayWorld) -> None:
         for ending in (ReplayState.FINISHED, ReplayState.CANCELLED):
             lease = await replays.running()
@@ -58,11 +73,11 @@ class ParkConformance:
             await replays.run(Ending.PARKED)
             if ending is ReplayState.CANCELLED:
                 await replays.desk.cancel(ACME, lease.replay)
-                assert not await replays.desk.send_back(ACME, message.job, None, None)
+                assert not await replays.desk.send_back(ACME, message.job, AS_IT_IS)
                 assert await replays.move(lease, ending)
             else:
                 await replays.finish(lease)
-            assert await replays.desk.send_back(ACME, message.job, None, None)
+            assert await replays.desk.send_back(ACME, message.job, AS_IT_IS)
             view = await replays.view(lease)
             assert (view.state, view.ended_at, view.exhausted) == (ReplayState.DRAINING, None, True)
             later = await replays.leased(view, "two")
@@ -87,7 +102,7 @@ class ParkConformance:
         view = await replays.queue.intake.job(ACME, first.job)
         assert view is not None
         assert view.state is JobState.CANCELLED
-        assert not await replays.desk.send_back(ACME, first.job, None, None)
+        assert not await replays.desk.send_back(ACME, first.job, AS_IT_IS)
         assert await replays.fates(await replays.running(), staged("a")) == [Fate.STAGED]
 
     async def test_what_is_dropped_of_an_ended_replay_is_counted_when_the_store_is_tidied(
@@ -123,10 +138,10 @@ class ParkConformance:
         await replays.run(Ending.PARKED)
         await replays.fold(lease)
         await replays.offer(other, staged("a"))
-        assert not await replays.desk.send_back(ACME, message.job, None, None)
+        assert not await replays.desk.send_back(ACME, message.job, AS_IT_IS)
         await replays.run(Ending.DELIVERED)
         await replays.fold(other)
-        assert not await replays.desk.send_back(ACME, message.job, None, None)
+        assert not await replays.desk.send_back(ACME, message.job, AS_IT_IS)
         assert len(await replays.desk.parked(ACME, lease.replay, limit=9)) == 1
 
     async def test_dropping_a_message_says_nothing_of_it_to_another_replay_that_has_it(
@@ -144,5 +159,5 @@ class ParkConformance:
 
     async def test_what_is_not_there_is_neither_sent_back_nor_dropped(self, replays: ReplayWorld) -> None:
         for job in ("01890000-0000-7000-8000-000000000000", "no id"):
-            assert not await replays.desk.send_back(ACME, JobId(job), None, None)
+            assert not await replays.desk.send_back(ACME, JobId(job), AS_IT_IS)
             assert not await replays.desk.drop(ACME, JobId(job))

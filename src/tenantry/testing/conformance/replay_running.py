@@ -24,6 +24,7 @@ from tenantry.replay.model import (
     ReplayState,
     ReplayView,
 )
+from tenantry.replay.repairs import AS_IT_IS
 from tenantry.testing.conformance.replay_world import (
     LEASE_FOR,
     REPORT,
@@ -105,7 +106,7 @@ class RunConformance:
             assert await desk.start(tenant, replay, Quotas()) is None
             assert await desk.rebudget(tenant, replay, spec_of()) is None
         assert await desk.parked(GLOBEX, lease.replay, limit=10) == []
-        assert not await desk.send_back(GLOBEX, aside.job, None, None)
+        assert not await desk.send_back(GLOBEX, aside.job, AS_IT_IS)
         assert not await desk.drop(GLOBEX, aside.job)
         assert await desk.known(GLOBEX, [staged("a").key]) == {}
         assert (await replays.view(lease)).state is S.RUNNING

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from tenantry.lanes.model import HTTP
+from tenantry.lanes.outcome import Outcome
 from tenantry.queue.changes import ClaimPlan
-from tenantry.queue.lifecycle import MOST_ATTEMPTS, NODE_FRESH_FOR, START_LEASE, WORKER_LOST
+from tenantry.queue.lifecycle import LOST_EXCERPT, MOST_ATTEMPTS, NODE_FRESH_FOR, START_LEASE, WORKER_LOST
 from tenantry.queue.model import (
     Burial,
     ClaimedJob,
@@ -125,7 +126,7 @@ class WorkerConformance:
         await world.pass_time(7.0)
         assert (await world.worker.reclaim(limit=10)).jobs == 1
         (again,) = await world.claim(restarted)
-        assert (again.id, again.attempt) == (id_, 2)
+        assert (again.id, again.attempt, again.last) == (id_, 2, Outcome(WORKER_LOST, excerpt=LOST_EXCERPT))
         (lost,) = (await _view(world, id_)).history
         assert (lost.number, lost.error_class) == (1, WORKER_LOST)
 
@@ -349,7 +350,11 @@ class WorkerConformance:
         node = await world.node()
         await world.settle(node, await world.claim(node), Ending.RETRY)
         assert [each.number for each in (await _view(world, id_)).history] == [1]
-        await world.settle(node, await world.claim(node), Ending.DELIVERED)
+        (again,) = await world.claim(node)
+        assert again.last == Outcome("http_503", 503, excerpt="overloaded"), (
+            "so it may be told if it is the last"
+        )
+        await world.settle(node, [again], Ending.DELIVERED)
         view = await _view(world, id_)
         assert (view.state, view.attempts, view.history) == (JobState.DELIVERED, 2, ())
 

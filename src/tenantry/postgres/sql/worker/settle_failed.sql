@@ -77,8 +77,8 @@ WITH held AS MATERIALIZED (
     INSERT INTO tenantry.parked (job_id, tenant_id, target, job_class, payload, content_type, headers, submitted_at, attempts,
                                  status, reason, history, bulk_id, replay_id, fingerprint, error_class, park_reason)
     SELECT s.job_id, s.tenant_id, s.target, s.job_class, s.payload, s.content_type, s.headers, s.submitted_at, s.prior + s.counted,
-           s.status, coalesce(s.reason, ''), s.history, s.bulk_id, s.replay, s.fingerprint, coalesce(s.error_class, ''),
-           s.park_reason
+           s.status, coalesce(s.reason, ''), s.history, s.bulk_id, s.replay, s.fingerprint,
+           coalesce(s.error_class, s.history -> -1 ->> 'error_class', ''), s.park_reason
       FROM gone s WHERE s.ending = 5 AND $16::text[] IS NOT NULL
 ), recorded AS (
     INSERT INTO tenantry.outcomes (job_id, tenant_id, state, attempts, status, bulk_id, ended_at)

@@ -1,5 +1,6 @@
 -- Start the claims above $3 that wait for this node ($1, incarnation $2), under a lease of $4 seconds. $5: also those
 -- that it has started already, for a node that may not know of them. $6: the error classes that speak of the message.
+-- failed: how the last attempt that counted ended; a lost one, or one whose record a crash undid, says nothing.
 -- A job that was cancelled between plan and start has no row: its id comes back NULL. Its wait ended with its claim.
 WITH mine AS (
     UPDATE tenantry.claims
@@ -15,6 +16,9 @@ SELECT m.claim_id, m.token, u.flow_id, u.seq, u.attempts, j.job_id, j.tenant_id,
          'faults', CASE WHEN u.attempts > 0 THEN (
            SELECT count(*) FROM tenantry.attempts
             WHERE job_id = j.job_id AND number > j.prior AND error_class = ANY ($6::text[])) ELSE 0 END) END AS replayed,
+       CASE WHEN u.attempts > 0 THEN (
+         SELECT jsonb_build_object('error_class', error_class, 'status', status, 'excerpt', excerpt) FROM tenantry.attempts
+          WHERE job_id = j.job_id AND number = j.prior + u.attempts) END AS failed,
        (extract(epoch FROM m.claimed_at) - greatest(extract(epoch FROM j.submitted_at),
          CASE WHEN m.due IS NOT NULL THEN (m.due ->> (u.flow_id || '/' || u.seq))::numeric END))::float8 AS waited_for
   FROM mine m
