@@ -1,5 +1,6 @@
 """``tenantry rls plan`` and ``apply``: row policies from a declaration, written down or carried out."""
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -62,7 +63,8 @@ class ApplyOptions(OnDeclared):
     """How patient it is."""
 
     down: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="First write the way back there, as SQL.")
+        Path | None,
+        typer.Option(metavar="FILE", help="First write the way back there, as SQL; a file that is not yet."),
     ] = None
     lock_timeout: LockTimeout = 2.0
     hold_timeout: HoldTimeout = 5.0
@@ -110,6 +112,8 @@ def apply(options: ApplyOptions) -> None:
     from tenantry.cli.eventloop import run
 
     output, bounds = Output.of(options), _bounds(options, options.attempts)
+    if options.down is not None:
+        _refuse_no_way_back(options.down)
     ended = run(_applied(options, bounds, output))
     output.data(_applied_data(ended))
     _tell_objections(output, ended.left)
@@ -117,6 +121,8 @@ def apply(options: ApplyOptions) -> None:
         _tell_blocked(output, ended.blocked)
     elif not ended.left.objections:
         output.line(f"{amount(len(ended.done), 'step')} carried out: the database is as declared.")
+    if options.down is not None and not options.down.exists():
+        output.line(f"{options.down} was not written: nothing was done that could be taken back.")
     for remark in ended.left.remarks:
         output.note(f"note: {remark}")
     if not ended.is_whole:
@@ -177,13 +183,36 @@ async def _applied(options: ApplyOptions, bounds: "Bounds", output: Output) -> "
         return await carried_out(declaration, bench, bounds, surroundings)
 
 
+def _refuse_no_way_back(file: Path) -> None:
+    """Raises :class:`UsageError` where a way back could not be kept as ``file``, before anything is begun."""
+    if file.exists():
+        raise UsageError(_is_there_already(file))
+    if not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
+        raise UsageError(f"{file} cannot be written: {file.parent} is no directory that you may write in")
+
+
+def _is_there_already(file: Path) -> str:
+    return (
+        f"{file} is there already. It may be the way back of an earlier run, which this one's does not "
+        "include: give --down another file and keep both. To take all back, run the newest first"
+    )
+
+
 def _keep_way_back(plan: "Plan", options: ApplyOptions, bounds: "Bounds") -> None:
-    from tenantry.cli.partition_files import write
+    """Raises :class:`UsageError`; nothing was begun then."""
     from tenantry.rls.script import sql_file
 
-    if options.down is not None and plan.steps:
-        heading = f"Takes back what `tenantry rls apply` did for {options.declaration.name}"
-        write(options.down, sql_file(plan.back, bounds, heading=heading))
+    if options.down is None or not plan.steps:
+        return
+    heading = f"Takes back what `tenantry rls apply` did for {options.declaration.name}"
+    text = sql_file(plan.back, bounds, heading=heading)
+    try:
+        with options.down.open("x", encoding="utf-8") as file:  # another run may have had the turn before us
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(_is_there_already(options.down)) from None
+    except OSError as error:
+        raise UsageError(f"{options.down} cannot be written: {error.strerror}") from error
 
 
 def _tell_objections(output: Output, plan: "Plan") -> None:

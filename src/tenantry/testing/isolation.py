@@ -12,6 +12,7 @@ What this shows is what the given login can do to one table. The ways round it t
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, NamedTuple, Protocol
 
 from tenantry.bindings.model import DEFAULT, Binding
@@ -36,16 +37,37 @@ _DENIED = "42501"  # no privilege, or a row policy said no
 
 _COLUMNS = """
 SELECT a.attname, a.attnotnull, a.atthasdef OR a.attidentity <> '', t.typcategory, t.typname,
-       (SELECT min(e.enumlabel::text) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)
-  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
- WHERE a.attrelid = {table}::pg_catalog.regclass
+       (SELECT min(e.enumlabel::text) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid),
+       a.attidentity <> 'a' AND pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'INSERT'),
+       pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
+       EXISTS (SELECT FROM pg_catalog.pg_index i
+                WHERE i.indrelid = a.attrelid AND i.indisvalid AND (i.indisunique OR i.indisexclusion)
+                  AND (a.attnum = ANY (i.indkey) OR EXISTS (
+                       SELECT FROM pg_catalog.pg_depend d
+                        WHERE d.classid = k.oid AND d.objid = i.indexrelid
+                          AND d.refclassid = k.oid AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum)))
+  FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass) k (oid) CROSS JOIN
+        pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+ WHERE a.attrelid = {oid}
    AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
  ORDER BY a.attnum
 """
 
 
+_FOUND = "SELECT c.oid, c.relkind FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass({table})"
+
+_NAMES = """
+SELECT CASE WHEN pg_catalog.pg_table_is_visible(c.oid) THEN c.relname ELSE n.nspname || '.' || c.relname END
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'p', 'f', 'v') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+ ORDER BY 1
+"""
+
+
 class Column(NamedTuple):
-    """``default``: the server gives it a value, by a default or as an identity. ``label``: of an enum."""
+    """``default``: the server gives it a value, by a default or as an identity. ``label``: of an enum.
+    ``open``: the login may give it a value, also where there is a default. ``unique``: some unique index, or
+    an exclusion, looks at it."""
 
     name: str
     not_null: bool
@@ -53,10 +75,19 @@ class Column(NamedTuple):
     category: str
     kind: str
     label: str | None
+    open: bool
+    readable: bool
+    unique: bool
 
     @property
     def needed(self) -> bool:
-        return self.not_null and not self.default
+        """A row has a value of it: it must, or it could stand in another's way by none but that."""
+        return not self.default and (self.not_null or (self.unique and self.open))
+
+    @property
+    def chosen(self) -> bool:
+        """Whether a login can try values out: not those that the server alone gives, nor UUIDs."""
+        return self.open and self.kind != "uuid"
 
 
 class Cursor(Protocol):
@@ -191,7 +222,8 @@ class _Trial:
     def __init__(self, session: _Session, table: str, column: str, row: Values | Rows | None) -> None:
         self._session, self._table, self._tenant = session, table, quoted(column)
         self._row: Rows = row if callable(row) else lambda tenant: row or {}
-        every = [Column(*each) for each in session.rows(_COLUMNS.format(table=literal(table)))]
+        oid, self._kind = _found(session, table)
+        every = [Column(*each) for each in session.rows(_COLUMNS.format(oid=oid))]
         self._columns = [each for each in every if each.name != column]
         if len(self._columns) == len(every):
             raise Undecided(f"{table} has no column {column}: name the tenant's with column=")
@@ -215,15 +247,23 @@ class _Trial:
         return seen
 
     def conflict(self, other: str, own: str) -> Door:
-        """A row of ``own`` with the values of one of ``other``'s, but for what nobody chooses or can guess:
-        what the server gives, and UUIDs."""
-        chosen = [each for each in self._columns if not each.default and each.kind != "uuid"]
-        self._session.bind(other)
-        shown = ", ".join(f"{quoted(each.name)}::text" for each in chosen)
-        (row, *_) = self._session.rows(f"SELECT {shown} FROM {self._table} WHERE {self._is(other)}")
-        values = self._values(own, 3) | {each.name: value for each, value in zip(chosen, row, strict=True)}
+        """A row of ``own`` with the values of the one that ``other`` planted, but for what nobody chooses or
+        can guess. A default is no protection: a login may give such a column a value all the same. Of a view
+        it is not known which columns the server gives: only those that a row was given count."""
+        chosen = {each.name: each for each in self._columns if each.chosen}
+        planted = {name: value for name, value in self._values(other, 1).items() if name in chosen}
+        read = [each for each in chosen.values() if self._kind != "v" or each.name in planted]
+        values = self._values(own, 3) | planted | self._read(other, read)
         insert = f"{self._insert(own, values)} ON CONFLICT DO NOTHING"
         return Door("ON CONFLICT with the other's row", insert, allowed=1, at_least=1)
+
+    def _read(self, tenant: str, columns: Sequence[Column]) -> dict[str, object]:
+        """The values of ``tenant``'s first row, as text: of the ``columns`` that the login may read."""
+        names = [each.name for each in columns if each.readable]
+        self._session.bind(tenant)
+        shown = ", ".join(f"{quoted(each)}::text" for each in names)
+        (row, *_) = self._session.rows(f"SELECT {shown} FROM {self._table} WHERE {self._is(tenant)}")
+        return dict(zip(names, row, strict=True))
 
     def doors(self, other: str, own: str, kept: int) -> Iterator[Door]:
         """Every door from ``own``, which sees ``kept`` rows, to those of ``other``.
@@ -240,7 +280,10 @@ class _Trial:
         yield Door("DELETE of everything", f"DELETE FROM {table}", kept)
 
     def truncate(self) -> list[Opened]:
-        """TRUNCATE asks no policy; the right to it is enough, and is not used."""
+        """TRUNCATE asks no policy; the right to it is enough, and is not used. Views cannot be truncated,
+        though the right to it can be granted."""
+        if self._kind == "v":
+            return []
         sql = f"SELECT pg_catalog.has_table_privilege({literal(self._table)}, 'TRUNCATE')"
         ((may,),) = self._session.rows(sql)
         came = "the login may, and no row policy is asked"
@@ -259,6 +302,21 @@ class _Trial:
         columns = ", ".join((self._tenant, *(quoted(name) for name in values)))
         shown = ", ".join((literal(tenant), *(_shown(value) for value in values.values())))
         return f"INSERT INTO {self._table} ({columns}) OVERRIDING SYSTEM VALUE VALUES ({shown})"
+
+
+def _found(session: _Session, table: str) -> tuple[int, str]:
+    """The OID and kind of ``table``. Raises :class:`Undecided` where there is none, with one like it."""
+    try:
+        found = session.rows(_FOUND.format(table=literal(table)))
+    except Exception as error:
+        raise Undecided(f"{table} cannot be looked up: {_said(error)}") from error
+    if not found:
+        names = [str(name) for (name,) in session.rows(_NAMES)]
+        near = get_close_matches(table, names, 1)
+        hint = f"did you mean {near[0]}?" if near else "write it as SQL does, with its schema where need be"
+        raise Undecided(f"this database has no table {table}: {hint}")
+    ((oid, kind),) = found
+    return int(oid), kind if isinstance(kind, str) else bytes(kind).decode()
 
 
 _BY_TYPE = {

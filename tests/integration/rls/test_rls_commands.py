@@ -63,6 +63,42 @@ def test_plan_apply_and_plan_again(url: str, rls: Command) -> None:
     assert json.loads(out) == {"steps": [], "objections": [], "remarks": [], "text": ""}
 
 
+def test_a_way_back_is_never_written_over(url: str, rls: Command) -> None:
+    assert rls("apply", "--down", "back.sql")[0] == 0
+    first = Path("back.sql").read_text()
+    Path("rls.toml").write_text(DECLARED + '[services]\nnightly = "totals over all"\n')
+    code, out, err = rls("apply", "--down", "back.sql")
+    assert (code, out) == (2, "")
+    assert "back.sql is there already. It may be the way back of an earlier run" in err
+    assert "give --down another file and keep both. To take all back, run the newest first" in err
+    assert Path("back.sql").read_text() == first
+    assert rls("plan", "--check")[0] == 1  # nothing was applied
+    assert rls("apply", "--down", "back2.sql")[0] == 0
+    assert "service_access" in Path("back2.sql").read_text()
+
+
+def test_a_way_back_that_is_not_written_is_said(url: str, rls: Command) -> None:
+    for attempt in ("something", "nothing"):
+        code, _, err = rls("apply", "--down", "none/back.sql")
+        assert (code, attempt) == (2, attempt)
+        assert "none/back.sql cannot be written: none is no directory that you may write in" in err
+        assert rls("apply")[0] == 0
+    code, out, _ = rls("apply", "--down", "back.sql")
+    assert code == 0
+    assert out.endswith("back.sql was not written: nothing was done that could be taken back.\n")
+    assert not Path("back.sql").exists()
+
+
+def test_a_file_that_another_run_wrote_meanwhile_is_kept(
+    url: str, rls: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenantry.cli.rls_write._refuse_no_way_back", lambda file: file.write_text("theirs"))
+    code, _, err = rls("apply", "--down", "back.sql")
+    assert (code, Path("back.sql").read_text()) == (2, "theirs")
+    assert "back.sql is there already" in err
+    assert rls("plan", "--check")[0] == 1
+
+
 def test_what_stands_in_the_way_is_told_and_nothing_is_begun(url: str, rls: Command) -> None:
     Path("rls.toml").write_text(DECLARED + "note = {}\n")
     for words in (("plan",), ("apply",)):
