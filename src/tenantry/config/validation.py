@@ -92,15 +92,18 @@ class Problems:
 
 
 class Table:
-    """One table of a document: its keys are taken one at a time, and a key that nobody takes is a fault."""
+    """One table of a document: its keys are taken one at a time, and a key that nobody takes is a fault, told
+    with ``hint``."""
 
-    def __init__(self, path: str, value: object, known: tuple[str, ...], problems: Problems) -> None:
+    def __init__(
+        self, path: str, value: object, known: tuple[str, ...], problems: Problems, *, hint: str = ""
+    ) -> None:
         self.path, self.problems = path, problems
         self._is_table = isinstance(value, dict)
         self._values = table(path, value, problems)
         for key in self._values:
             if key not in known:
-                problems.note(UnknownKey(path, str(shown(key)), known))
+                problems.note(UnknownKey(path, str(shown(key)), known, hint))
 
     def take(self, key: str, rule: Rule[T], default: T) -> T:
         """The key's value by ``rule``; ``default`` when it is absent or (then a fault is noted) refused."""

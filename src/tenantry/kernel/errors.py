@@ -50,11 +50,12 @@ class InvalidValue(UsageError):
 
 
 class UnknownKey(InvalidValue):
-    """A key that nothing reads. Names the nearest known key, since most of these are typing slips."""
+    """A key that nothing reads. Names the nearest known key, since most of these are typing slips. ``hint``:
+    what more to say of keys here."""
 
-    def __init__(self, path: str, key: str, known: tuple[str, ...]) -> None:
+    def __init__(self, path: str, key: str, known: tuple[str, ...], hint: str = "") -> None:
         near = nearest(key, known)
-        hint = f"Did you mean {near!r}?" if near else ""
+        hint = f"Did you mean {near!r}? {hint}".rstrip() if near else hint
         self.key, self.known = key, known
         super().__init__(path, key, "one of " + ", ".join(sorted(known)), hint)
 

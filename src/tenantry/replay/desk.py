@@ -38,7 +38,7 @@ from tenantry.replay.model import (
     ReplayView,
     Staged,
 )
-from tenantry.replay.plan import PlanFacts, Report, Seen, report, targets_of
+from tenantry.replay.plan import PlanFacts, Report, Seen, refused_target, report, targets_of
 from tenantry.replay.ports import ReplayDesk, Sources, Standing
 from tenantry.replay.progress import Progress, decoded, done, starting
 from tenantry.replay.quotas import quotas_of
@@ -157,9 +157,18 @@ class ReplayService:
         return [
             Seen(meant=False)
             if each is None
-            else replace(_seen(each), known=None if spec.again else known.get(each.key))
+            else replace(
+                _seen(each),
+                known=None if spec.again else known.get(each.key),
+                broken=each.broken or self._refused(spec.tenant, each),
+            )
             for each in staged
         ]
+
+    def _refused(self, tenant: TenantId, staged: Staged) -> str:
+        document = self._around.directory.tenant(tenant)
+        url = document.settings_for(staged.target).url if document else None
+        return refused_target(staged.target, url)
 
     async def _sorted(self, stager: Stager, entries: Sequence[Fetched]) -> list[Staged | None]:
         """None for what is not meant. What takes long is done in a thread, and only as much of it as there is

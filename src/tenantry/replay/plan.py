@@ -16,8 +16,10 @@ from math import ceil, floor
 from typing import Final
 
 from tenantry.algorithms.wilson import interval
+from tenantry.config.url import problem_of
 from tenantry.kernel.instant import Seconds, Timestamp
-from tenantry.lanes.model import Target
+from tenantry.lanes.address import scheme_of
+from tenantry.lanes.model import HANDLER_PREFIX, Target
 from tenantry.replay.model import Known, LanePace, Membership, Quotas
 
 MOST_GROUPS: Final = 20
@@ -236,6 +238,16 @@ def _duration(targets: Mapping[Target | None, int], scale: Scale, paces: Mapping
 def _pace(pace: LanePace | None) -> float | None:
     """Calls a second, or None where it is not known."""
     return None if pace is None or not pace.latency else pace.permits / pace.latency
+
+
+def refused_target(target: Target, url: str | None) -> str:
+    """Why no job can be delivered to ``target``, '' where one can: the first attempt would park it. ``url``:
+    what the tenant's document sets for it, or None. Pure, O(length)."""
+    text = url or str(target)
+    if target.startswith(HANDLER_PREFIX) or scheme_of(text) or (url is None and ":" not in text):
+        return ""
+    problem = problem_of(text)
+    return f"invalid_url: {problem}" if problem else ""
 
 
 def targets_of(seen: Iterable[Seen]) -> frozenset[Target]:

@@ -74,6 +74,7 @@ SPEC_KEYS = tuple(field.name for field in fields(ReplaySpec) if field.name != "t
 _SOURCE_KEYS = tuple(field.name for field in fields(SourceAddress))
 _FILTER_KEYS = tuple(field.name for field in fields(Filters))
 _EDIT_KEYS = ("kind", "at", "value", "value_json")
+_EDIT_HINT: Final = "The new name of a rename, and the new place of a move, is given as value."
 _CONDITION_KEYS = ("path", "equals", "equals_json")
 _BUDGET_KEYS = tuple(field.name for field in fields(Budget))
 
@@ -229,7 +230,7 @@ def _list(
 
 
 def _edit(path: str, obj: object, problems: Problems) -> Edit | None:
-    keys = Table(path, obj, _EDIT_KEYS, problems)
+    keys = Table(path, obj, _EDIT_KEYS, problems, hint=_EDIT_HINT)
     kind = keys.need("kind", rules.choice(EditKind), None)
     where = keys.need("at", _text, None)
     if kind is None or where is None:

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import msgspec
+import pytest
 
 from tenantry.kernel.instant import Timestamp
 from tenantry.lanes.model import Target
 from tenantry.replay.model import Known, LanePace, Membership, Quotas
-from tenantry.replay.plan import PlanFacts, Report, Seen, report, targets_of
+from tenantry.replay.plan import PlanFacts, Report, Seen, refused_target, report, targets_of
 
 NOW = Timestamp(1_800_000_000.0)
 A, B = Target("https://a.example/"), Target("https://b.example/")
@@ -130,6 +131,18 @@ def test_an_empty_source_is_a_report_too() -> None:
 def test_a_report_is_json() -> None:
     found = made(*[OK] * 3)
     assert msgspec.json.decode(msgspec.json.encode(found), type=Report) == found
+
+
+@pytest.mark.parametrize("target", ["ftp://x", "https://u:p@a.example/", "https://", "mailto:me"])
+def test_a_target_that_no_job_can_be_delivered_to_is_said_to_be_none(target: str) -> None:
+    assert refused_target(Target(target), None).startswith("invalid_url: ")
+    assert refused_target(Target(target), "https://a.example/") == ""
+    assert refused_target(A, target) != ""
+
+
+@pytest.mark.parametrize("target", [A, "orders", "handler:mail", "kafka:log/topic"])
+def test_a_target_that_may_be_one_is_not_refused_by_a_plan(target: str) -> None:
+    assert refused_target(Target(target), None) == ""
 
 
 def test_only_the_lanes_of_messages_that_are_meant_are_asked_about() -> None:

@@ -16,6 +16,7 @@ from tenantry.kernel.errors import InvalidValue, SourceUnavailable, UnknownTenan
 from tenantry.kernel.events import Event
 from tenantry.kernel.randomness import SeededRandomness
 from tenantry.kernel.tenant import TenantId, TierName
+from tenantry.lanes.model import Target
 from tenantry.memory.directory import MemoryDirectory
 from tenantry.memory.queue_store import MemoryQueueStore
 from tenantry.memory.replay_books import ReplayBooks
@@ -136,6 +137,14 @@ async def test_a_start_may_be_repeated_and_one_beyond_the_tenants_places_waits()
     one, other = await desk.started(), await desk.started()
     assert (await desk.service.start(ACME, one)).state is S.RUNNING
     assert (await desk.service.replay(ACME, other)).state is S.HELD
+
+
+async def test_a_plan_counts_what_the_run_would_park_at_once_as_what_cannot_be_sent() -> None:
+    sound, *others = messages(4)
+    lost = [replace(each, target=Target("ftp://x")) for each in others]
+    found = await Desk(Place([sound, *lost])).service.plan(of())
+    assert (found.report.broken.seen, found.report.meant.seen) == (3, 4)
+    assert found.report.reasons[0].name.startswith("invalid_url")
 
 
 async def test_a_plan_of_more_than_a_day_ago_is_not_started() -> None:

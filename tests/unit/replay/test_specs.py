@@ -161,3 +161,10 @@ def test_paths_that_walk_through_every_payload_are_few() -> None:
     with pytest.raises(InvalidValue, match="11 paths that mean many places"):
         check_spec(spec)
     check_spec(replace(spec, edits=(*edits[:10], Edit(EditKind.REMOVE, "$.one"))))
+
+
+@pytest.mark.parametrize("key", ["to", "name", "new_name"])
+def test_an_unknown_key_of_an_edit_says_where_the_new_name_goes(key: str) -> None:
+    text = f"[source]\nkind = 'dead_letters'\n[[edits]]\nkind = 'rename'\nat = '$.a'\n{key} = 'b'\n"
+    with pytest.raises(RegistryErrors, match=f"unknown key '{key}'.*The new name of a rename.*as value"):
+        spec_from_toml(TenantId("acme"), text)
