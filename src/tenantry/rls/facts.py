@@ -35,6 +35,15 @@ class Column:
     generated: str = ""
     grants: tuple[Grant, ...] = ()
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether what it takes where nothing is given meets no other row's: of a sequence, NULL, a UUID that
+        is made."""
+        if self.generated or self.identity:
+            return bool(self.identity)
+        default = self.default
+        return default is None or "nextval(" in default or (self.type == "uuid" and "(" in default)
+
 
 RelationKind = Literal["table", "partitioned table", "foreign table", "view", "materialized view", "sequence"]
 

@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Protocol, TypeVar, cast
 
 from tenantry.rls.expression import Expression, read
 from tenantry.rls.facts import (
     BuiltIn,
+    Column,
     Constraint,
     Facts,
     Function,
@@ -76,6 +78,10 @@ class Scene:
     def could(self, role: str, thing: Owned, privilege: Privilege) -> bool:
         """The same with every role that it can SET ROLE to."""
         return any(self.can(each, thing, privilege) for each in self.reach.assumes(role))
+
+    def can_set(self, role: str, table: Relation, column: Column, privilege: Privilege) -> bool:
+        """Whether :meth:`could` holds of this one column: by a grant on the table, or on the column."""
+        return self.could(role, replace(table, columns=(column,)), privilege)
 
     def users(self, thing: Owned, privilege: Privilege) -> tuple[Role, ...]:
         """The application's roles that :meth:`could`, and may enter its schema, where it lies in one."""

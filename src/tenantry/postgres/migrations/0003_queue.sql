@@ -262,9 +262,15 @@ GRANT USAGE ON SEQUENCE tenantry.fencing TO tenantry_engine;
 GRANT SELECT ON tenantry.lanes, tenantry.flows, tenantry.tails, tenantry.load, tenantry.endings, tenantry.jobs, tenantry.deferred,
     tenantry.attempts, tenantry.idempotency, tenantry.outcomes, tenantry.dead_letters, tenantry.bulk_sets,
     tenantry.stored TO tenantry_tenant;
-GRANT INSERT ON tenantry.lanes, tenantry.flows, tenantry.tails, tenantry.load, tenantry.jobs, tenantry.deferred,
-    tenantry.withdrawn, tenantry.changes, tenantry.idempotency, tenantry.outcomes, tenantry.bulk_sets, tenantry.stored
-    TO tenantry_tenant;
+GRANT INSERT ON tenantry.tails, tenantry.load, tenantry.jobs, tenantry.deferred, tenantry.withdrawn, tenantry.idempotency,
+    tenantry.outcomes, tenantry.bulk_sets TO tenantry_tenant;
+-- Not into what the server numbers: OVERRIDING SYSTEM VALUE would let a tenant try out, or take, the others' numbers.
+GRANT INSERT (tenant_id, target) ON tenantry.lanes TO tenantry_tenant;
+GRANT INSERT (lane_id, tenant_id, job_class, bucket) ON tenantry.flows TO tenantry_tenant;
+GRANT INSERT (kind, tenant_id, flow_id, first_seq, count, cost, seqs, due_at, ended_tenants, ended_counts)
+    ON tenantry.changes TO tenantry_tenant;
+GRANT INSERT (tenant_id, bulk_id, job_id, target, job_class, bucket, payload, content_type, due_at, cost)
+    ON tenantry.stored TO tenantry_tenant;
 GRANT UPDATE (tail) ON tenantry.tails TO tenantry_tenant;
 GRANT UPDATE (accepted) ON tenantry.load TO tenantry_tenant;
 GRANT UPDATE (expires_at) ON tenantry.idempotency TO tenantry_tenant;

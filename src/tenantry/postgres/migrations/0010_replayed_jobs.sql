@@ -82,7 +82,8 @@ BEGIN
 END
 $$;
 GRANT SELECT, DELETE ON tenantry.parked TO tenantry_tenant;
-GRANT INSERT ON tenantry.replay_ends TO tenantry_tenant;
+GRANT INSERT (replay_id, tenant_id, job_ids, kinds, attempts, error_classes, statuses, fingerprints, busy)
+    ON tenantry.replay_ends TO tenantry_tenant;
 
 -- The flows of a replay for these targets, in their order; made where missing.
 CREATE FUNCTION tenantry.replay_flows(p_tenant text, p_replay text, p_targets text[])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tenantry.rls.facts import Constraint, Relation
+from tenantry.rls.facts import Column, Constraint, Relation
 from tenantry.rls.names import quoted
 from tenantry.rls.prove.model import Attempt, Bound, Row
 from tenantry.rls.prove.outside import set_off
@@ -57,7 +57,7 @@ def _writes(attacker: Attacker, table: Relation) -> Iterator[Attempt]:
         moved = _moved(attacker, table, other)
         for bound in _BOUNDS:
             if "INSERT" in able:
-                row = drafted(field, table, other, fresh=7)
+                row = _allowed(attacker, table, drafted(field, table, other, fresh=7))
                 yield _attempt(attacker, "insert", table, insertion(title, row), bound=bound)
             if "UPDATE" in able:
                 same = f"UPDATE {title} SET {equals(column, theirs)} WHERE {equals(column, theirs)}"
@@ -118,13 +118,26 @@ def _keys(attacker: Attacker, table: Relation) -> Iterator[tuple[str, tuple[str,
             yield each.name, each.columns or None
 
 
-def _chosen(table: Relation, names: Iterable[str]) -> bool:
-    """Whether an attacker could give another's values: not where they cannot be guessed, or are made."""
-    found = [table.column(name) for name in names]
+def _chosen(attacker: Attacker, table: Relation, names: Iterable[str]) -> bool:
+    """Whether an attacker could give another's values: not where they cannot be guessed, or are computed, or
+    drawn by the server with no privilege to give them."""
     return all(
-        each is not None and each.type != "uuid" and each.identity != "always" and not each.generated
-        for each in found
+        each is not None
+        and each.type != "uuid"
+        and not each.generated
+        and not (each.is_drawn and not _gives(attacker, table, each))
+        for each in map(table.column, names)
     )
+
+
+def _gives(attacker: Attacker, table: Relation, column: Column) -> bool:
+    return attacker.scene.can_set(attacker.role, table, column, "INSERT")
+
+
+def _allowed(attacker: Attacker, table: Relation, row: Row) -> dict[str, str | None]:
+    """What of ``row`` the attacker may say in an INSERT: the server draws the rest, and refuses more."""
+    found = [each.name for each in table.columns if _gives(attacker, table, each)]
+    return {name: text for name, text in row.items() if name in found}
 
 
 def _collisions(attacker: Attacker, table: Relation) -> Iterator[Attempt]:
@@ -135,10 +148,11 @@ def _collisions(attacker: Attacker, table: Relation) -> Iterator[Attempt]:
     for number, (key, names) in enumerate(_keys(attacker, table)):
         for theirs in list(attacker.rows(table.oid))[:1]:
             copied = [each for each in names or _plain(table, column) if each != column]
-            if not copied or not _chosen(table, copied):
+            if not copied or not _chosen(attacker, table, copied):
                 continue
             ours = drafted(field, table, field.a, fresh=11 + number)
             row = {**ours, **{name: theirs[name] for name in copied if name in theirs}}
+            row = _allowed(attacker, table, row)
             made = _attempt(attacker, "collide", table, insertion(table.title, row))
             yield replace(made, aim=_aim(key, table))
             if names and scene.can(attacker.role, table, "UPDATE"):
@@ -189,6 +203,7 @@ def _oracle(attacker: Attacker, table: Relation, key: Constraint, other: Tenant)
     leading = _free(attacker, table, key, other.rows[key.references])
     if leading and attacker.scene.can(attacker.role, table, "INSERT"):
         row = {**drafted(attacker.field, table, attacker.field.a, fresh=13), **leading}
+        row = _allowed(attacker, table, row)
         parent = attacker.scene.facts.relations[key.references]
         made = _attempt(attacker, "refer", table, insertion(table.title, row))
         yield replace(made, tables=frozenset({table.title, parent.title}), aim=_aim(key.name, table))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tenantry.rls.facts import Constraint, Index, Relation
+from tenantry.rls.facts import Column, Constraint, Index, Relation
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
 from tenantry.rls.roles import Role
@@ -44,16 +44,44 @@ def _only_one_tenant(index: Index, tenant: str) -> bool:
 
 
 def _chosen(table: Relation, index: Index) -> bool:
-    """Whether some caller can try values out: not where every key is made by the server, or cannot be
-    guessed."""
+    """Whether some caller can try values out: not where every key is computed by the server, or cannot be
+    guessed. GENERATED ALWAYS AS IDENTITY keeps nobody from it: whoever may INSERT into the column may say
+    OVERRIDING SYSTEM VALUE."""
     for key in index.keys:
         column = table.column(key.column) if key.column else None
         if column is None:
             return True
-        made = column.identity == "always" or bool(column.generated)
-        if not made and column.type not in _UNGUESSABLE:
+        if not column.generated and column.type not in _UNGUESSABLE:
             return True
     return False
+
+
+def _gives(scene: Scene, table: Relation, index: Index, role: Role) -> bool:
+    """Whether ``role`` can INSERT values of the key that another row has: it takes none that the server
+    draws."""
+    drawn = (each for each in _columns(table, index) if each.is_drawn)
+    return all(scene.can_set(role.name, table, each, "INSERT") for each in drawn)
+
+
+def _changes(scene: Scene, table: Relation, index: Index, role: Role) -> bool:
+    """The same by UPDATE, which GENERATED ALWAYS does forbid."""
+    return all(
+        each.identity != "always" and scene.can_set(role.name, table, each, "UPDATE")
+        for each in _columns(table, index)
+    )
+
+
+def _columns(table: Relation, index: Index) -> list[Column]:
+    return [column for key in index.keys if key.column and (column := table.column(key.column))]
+
+
+def _prober(scene: Scene, table: Relation, index: Index) -> Role | None:
+    """The first role of the application that can try values of the key out."""
+    if not _chosen(table, index):
+        return None
+    able = scene.users(table, "INSERT")
+    ways = (_gives, _changes)
+    return next((role for role in able if any(way(scene, table, index, role) for way in ways)), None)
 
 
 def _able(scene: Scene, table: Relation) -> Role | None:
@@ -65,6 +93,8 @@ def _upserts(scene: Scene, table: Relation, index: Index, role: Role) -> bool:
     """Whether ON CONFLICT DO UPDATE is open to it: an index that the statement can name, the privilege, and a
     policy that lets something pass."""
     if not index.immediate or role not in scene.users(table, "UPDATE"):
+        return False
+    if not _gives(scene, table, index, role):
         return False
     return any(
         each.permissive and each.command in {"ALL", "UPDATE"} and scene.applies(each, role.name)
@@ -83,13 +113,14 @@ def _wider(table: Relation, index: Index, tenant: str) -> str:
     summary="A unique key over all tenants.",
     mechanism="Uniqueness is checked past the policies: an INSERT that fails with `duplicate key` tells that "
     "some tenant has that value. It also lets one tenant take a value away from all others.",
-    fix="Lead the key with the tenant column; or use keys that cannot be guessed (uuid) or chosen (GENERATED "
-    "ALWAYS AS IDENTITY).",
+    fix="Lead the key with the tenant column; or use keys that cannot be guessed (uuid); or grant INSERT on "
+    "the other columns only. (GENERATED ALWAYS AS IDENTITY does not help: OVERRIDING SYSTEM VALUE is open to "
+    "whoever may INSERT into the column.)",
 )
 def unique_across_tenants(scene: Scene) -> Iterator[Found]:
     for table, index in _without_tenant(scene, unique=True):
-        role = _able(scene, table)
-        if role is None or not _chosen(table, index) or _upserts(scene, table, index, role):
+        role = _prober(scene, table, index)
+        if role is None or _upserts(scene, table, index, role):
             continue
         yield Found(
             f"index {quoted(index.name)} on {table.title}",
@@ -111,8 +142,8 @@ def unique_across_tenants(scene: Scene) -> Iterator[Found]:
 )
 def on_conflict(scene: Scene) -> Iterator[Found]:
     for table, index in _without_tenant(scene, unique=True):
-        role = _able(scene, table)
-        if role is None or not _chosen(table, index) or not _upserts(scene, table, index, role):
+        role = _prober(scene, table, index)
+        if role is None or not _upserts(scene, table, index, role):
             continue
         yield Found(
             f"index {quoted(index.name)} on {table.title}",

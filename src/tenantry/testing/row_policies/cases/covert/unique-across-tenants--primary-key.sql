@@ -1,6 +1,6 @@
--- A number that a caller may choose; the twin cannot be chosen.
+-- A number that a caller may choose, with OVERRIDING SYSTEM VALUE; in the twin it may not.
 -- @broken
-CREATE TABLE orders (tenant_id int NOT NULL, id int NOT NULL, PRIMARY KEY (id));
+CREATE TABLE orders (tenant_id int NOT NULL, id int GENERATED ALWAYS AS IDENTITY, PRIMARY KEY (id));
 ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
 ALTER TABLE orders FORCE ROW LEVEL SECURITY;
 GRANT SELECT, INSERT ON orders TO shop_app;
@@ -11,7 +11,7 @@ CREATE POLICY tenant ON orders
 CREATE TABLE orders (tenant_id int NOT NULL, id int GENERATED ALWAYS AS IDENTITY, PRIMARY KEY (id));
 ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
 ALTER TABLE orders FORCE ROW LEVEL SECURITY;
-GRANT SELECT, INSERT ON orders TO shop_app;
+GRANT SELECT, INSERT (tenant_id) ON orders TO shop_app;
 CREATE INDEX ON orders (tenant_id);
 CREATE POLICY tenant ON orders 
     USING (tenant_id = NULLIF(current_setting('app.tenant_id', true), '')::int);
