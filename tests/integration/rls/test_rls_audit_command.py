@@ -242,6 +242,13 @@ def test_tenantrys_own_tables_can_be_asked_about_by_name(
     assert "excused   service-role: role tenantry_engine" in out
 
 
+def test_own_tables_are_not_looked_for_in_another_database(shop: str, tenantry: Tenantry) -> None:
+    code, out, err = tenantry("rls", "audit", "--own", "--database-url", shop)
+    assert (code, out) == (2, "")
+    assert "--own is about Tenantry's own tables, and the database" in err
+    assert "postgresql://postgres@/postgres?host=/PATH/OF/THIS/DIRECTORY/.tenantry/socket" in err
+
+
 def test_own_tables_take_no_other_declaration(tenantry: Tenantry) -> None:
     nowhere = "postgresql://x@127.0.0.1:1/x"
     code, _, err = tenantry("rls", "audit", "--own", "--role", "app", "--database-url", nowhere)
