@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tenantry.rls import Declared, Facts, Finding, Report, Rule, Severity
 
+_WITHOUT_ROW_SECURITY = frozenset({"rls-off", "dormant-policies"})
+
 _STYLES = {"critical": "red", "high": "red", "medium": "yellow", "low": "dim", "info": "dim"}
 
 
@@ -204,6 +206,12 @@ def _remark(options: AuditOptions, report: "Report") -> None:
     output = Output.of(options)
     if not (options.own or options.declaration or options.role or options.service):
         remark_on_unread(output)
+    bare = len({each.table for each in report.findings if each.rule in _WITHOUT_ROW_SECURITY})
+    if bare:
+        output.note(
+            f"row security is off on {amount(bare, 'tenant table')}: keys over all tenants, foreign keys and "
+            "views by which rows leak past policies are looked for once it is on, so audit again then"
+        )
     unreasoned = sum(each.excuse == UNREASONED for each in report.accepted)
     if unreasoned:
         some = amount(unreasoned, "finding")

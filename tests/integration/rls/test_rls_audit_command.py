@@ -117,6 +117,16 @@ def test_the_sql_of_the_fixes_mends_what_was_found(broken: str, tenantry: Tenant
     assert left == []
 
 
+def test_that_more_may_follow_once_row_security_is_on_is_said(
+    broken: str, shop: str, tenantry: Tenantry
+) -> None:
+    assert "row security is off on 1 tenant table: keys over all tenants, foreign keys and views" in " ".join(
+        tenantry("rls", "audit", "--database-url", broken)[2].split()
+    )
+    run(shop, "DROP TABLE shop.orders")
+    assert "row security is off" not in tenantry("rls", "audit", "--database-url", shop)[2]
+
+
 def test_json_is_one_document_with_everything(broken: str, tenantry: Tenantry) -> None:
     code, out, _ = tenantry("rls", "audit", "--database-url", broken, "--json")
     said = json.loads(out)
