@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tenantry.rls import Declared, Facts, Finding, Report, Rule, Severity
 
+_WITHOUT_ROW_SECURITY = frozenset({"rls-off", "dormant-policies"})
+
 _STYLES = {"critical": "red", "high": "red", "medium": "yellow", "low": "dim", "info": "dim"}
 
 
@@ -83,6 +85,8 @@ def audit(options: AuditOptions) -> None:
     _refuse_contradictions(options)
     known = _known(options)
     facts = run(_facts(url_of(options)))
+    if options.own:
+        _refuse_another(facts)
     services = dict(map(_service, options.service or ()))
     report = _report(facts, declared(options, services), options, known)
     _refuse_nothing(report)
@@ -130,6 +134,18 @@ def _refuse_contradictions(options: AuditOptions) -> None:
         raise UsageError("--own brings its declaration and its baseline: give none besides")
     if options.json and options.format is Form.SARIF:
         raise UsageError("--json and --format sarif: one of them")
+
+
+def _refuse_another(facts: "Facts") -> None:
+    """``--own`` asks about Tenantry's tables: there must be some."""
+    from tenantry.postgres.own_policies import OWN
+
+    if not set(OWN.schemas) <= facts.schemas.keys():
+        raise UsageError(
+            f"--own is about Tenantry's own tables, and the database {facts.server.database} has none: name "
+            "the one that you migrated; for a plain `tenantry up`, while it runs in this directory: "
+            "--database-url 'postgresql://postgres@/postgres?host=/PATH/OF/THIS/DIRECTORY/.tenantry/socket'"
+        )
 
 
 def _refuse_nothing(report: "Report") -> None:
@@ -190,6 +206,12 @@ def _remark(options: AuditOptions, report: "Report") -> None:
     output = Output.of(options)
     if not (options.own or options.declaration or options.role or options.service):
         remark_on_unread(output)
+    bare = len({each.table for each in report.findings if each.rule in _WITHOUT_ROW_SECURITY})
+    if bare:
+        output.note(
+            f"row security is off on {amount(bare, 'tenant table')}: keys over all tenants, foreign keys and "
+            "views by which rows leak past policies are looked for once it is on, so audit again then"
+        )
     unreasoned = sum(each.excuse == UNREASONED for each in report.accepted)
     if unreasoned:
         some = amount(unreasoned, "finding")

@@ -114,8 +114,17 @@ def test_the_sql_of_the_fixes_mends_what_was_found(broken: str, tenantry: Tenant
     found = json.loads(tenantry("rls", "audit", "--database-url", broken, "--json")[1])["findings"]
     run(broken, *(each["fix_sql"] for each in found))
     left = json.loads(tenantry("rls", "audit", "--database-url", broken, "--json")[1])["findings"]
-    # enabled, the table shows nothing until it has a policy
-    assert {each["rule"] for each in left} == {"no-policy-applies"}
+    assert left == []
+
+
+def test_that_more_may_follow_once_row_security_is_on_is_said(
+    broken: str, shop: str, tenantry: Tenantry
+) -> None:
+    assert "row security is off on 1 tenant table: keys over all tenants, foreign keys and views" in " ".join(
+        tenantry("rls", "audit", "--database-url", broken)[2].split()
+    )
+    run(shop, "DROP TABLE shop.orders")
+    assert "row security is off" not in tenantry("rls", "audit", "--database-url", shop)[2]
 
 
 def test_json_is_one_document_with_everything(broken: str, tenantry: Tenantry) -> None:
@@ -241,6 +250,13 @@ def test_tenantrys_own_tables_can_be_asked_about_by_name(
     assert code == 0, out + err
     assert "as tenantry_tenant" in out
     assert "excused   service-role: role tenantry_engine" in out
+
+
+def test_own_tables_are_not_looked_for_in_another_database(shop: str, tenantry: Tenantry) -> None:
+    code, out, err = tenantry("rls", "audit", "--own", "--database-url", shop)
+    assert (code, out) == (2, "")
+    assert "--own is about Tenantry's own tables, and the database" in err
+    assert "postgresql://postgres@/postgres?host=/PATH/OF/THIS/DIRECTORY/.tenantry/socket" in err
 
 
 def test_own_tables_take_no_other_declaration(tenantry: Tenantry) -> None:

@@ -99,6 +99,21 @@ def test_a_file_that_another_run_wrote_meanwhile_is_kept(
     assert rls("plan", "--check")[0] == 1
 
 
+def test_an_index_that_a_wider_key_made_redundant_is_dropped_and_not_built_again(
+    url: str, rls: Command
+) -> None:
+    assert "index public.notes by its tenant" in rls("apply")[1]
+    run(url, "ALTER TABLE notes ADD id int NOT NULL, ADD PRIMARY KEY (tenant_id, id)")
+    found = json.loads(rls("audit", "--declaration", "rls.toml", "--rule", "redundant-index", "--json")[1])
+    (only,) = found["findings"]
+    assert only["message"] == (
+        "notes_tenant_id_idx finds nothing that notes_pkey does not: drop notes_tenant_id_idx, and keep "
+        "notes_pkey, which begins with it."
+    )
+    run(url, only["fix_sql"])
+    assert rls("plan", "--check")[:2] == (0, "Nothing is missing: the database is as declared.\n")
+
+
 def test_what_stands_in_the_way_is_told_and_nothing_is_begun(url: str, rls: Command) -> None:
     Path("rls.toml").write_text(DECLARED + "note = {}\n")
     for words in (("plan",), ("apply",)):

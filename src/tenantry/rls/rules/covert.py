@@ -7,6 +7,7 @@ from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
 from tenantry.rls.roles import Role
 from tenantry.rls.rule import Rules
+from tenantry.rls.rules.keys import wider_key, wider_reference
 from tenantry.rls.scene import Scene
 
 RULES = Rules(Family.COVERT)
@@ -102,11 +103,6 @@ def _upserts(scene: Scene, table: Relation, index: Index, role: Role) -> bool:
     )
 
 
-def _wider(table: Relation, index: Index, tenant: str) -> str:
-    keys = ", ".join([quoted(tenant), *(key.expression or quoted(key.column or "") for key in index.keys)])
-    return f"CREATE UNIQUE INDEX CONCURRENTLY ON {table.title} ({keys});\n-- then drop {quoted(index.name)}"
-
-
 @RULES.rule(
     "unique-across-tenants",
     Severity.MEDIUM,
@@ -125,7 +121,7 @@ def unique_across_tenants(scene: Scene) -> Iterator[Found]:
         yield Found(
             f"index {quoted(index.name)} on {table.title}",
             f"{role.name} can try which values other tenants have in {quoted(index.name)}.",
-            _wider(table, index, scene.tenant_column(table.oid)),
+            wider_key(scene, table, index),
             table=table.oid,
             role=role.name,
         )
@@ -149,7 +145,7 @@ def on_conflict(scene: Scene) -> Iterator[Found]:
             f"index {quoted(index.name)} on {table.title}",
             f"{quoted(index.name)} is unique over all tenants and {role.name} may INSERT and UPDATE: ON "
             "CONFLICT DO UPDATE … WHERE reads the other tenant's row.",
-            _wider(table, index, scene.tenant_column(table.oid)),
+            wider_key(scene, table, index),
             table=table.oid,
             role=role.name,
         )
@@ -235,15 +231,11 @@ def _refers(scene: Scene, table: Relation) -> bool:
 
 def _foreign(scene: Scene, tables: tuple[Relation, Relation], key: Constraint, said: str) -> Found:
     table, parent = tables
-    own, others = quoted(scene.tenant_column(table.oid)), quoted(scene.tenant_column(parent.oid))
-    columns = ", ".join([own, *map(quoted, key.columns)])
-    referred = ", ".join([others, *map(quoted, key.referenced_columns)])
     users = scene.users(table, "INSERT") or scene.users(table, "UPDATE")
     return Found(
         f"constraint {quoted(key.name)} on {table.title}",
         f"{quoted(key.name)} of {table.title} refers to {parent.title} without its tenant: it {said}.",
-        f"ALTER TABLE {table.title} DROP CONSTRAINT {quoted(key.name)},\n"
-        f"    ADD FOREIGN KEY ({columns}) REFERENCES {parent.title} ({referred});",
+        wider_reference(scene, table, parent, key),
         table=parent.oid,
         role=users[0].name if users else "",
     )

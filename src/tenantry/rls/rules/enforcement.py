@@ -7,6 +7,7 @@ from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
 from tenantry.rls.roles import PUBLIC, Role
 from tenantry.rls.rule import Rules
+from tenantry.rls.rules.wording import enable, leave, protected
 from tenantry.rls.scene import Scene
 
 RULES = Rules(Family.ENFORCEMENT)
@@ -15,14 +16,6 @@ RULES = Rules(Family.ENFORCEMENT)
 def subject(table: Relation) -> str:
     """A relation as findings name it."""
     return f"{table.kind} {table.title}"
-
-
-def enable(table: Relation) -> str:
-    """The SQL that has policies hold everybody on ``table``."""
-    return (
-        f"ALTER TABLE {table.title} ENABLE ROW LEVEL SECURITY;\n"
-        f"ALTER TABLE {table.title} FORCE ROW LEVEL SECURITY;"
-    )
 
 
 def data_users(scene: Scene, table: Relation) -> tuple[Role, ...]:
@@ -47,7 +40,8 @@ def is_child(scene: Scene, table: Relation) -> bool:
     summary="A tenant table on which row security was never enabled.",
     mechanism="Without ENABLE ROW LEVEL SECURITY a table shows every row to whoever holds a privilege on "
     "it: one statement without its WHERE is a leak.",
-    fix="Enable and force row security, with a policy on the tenant column.",
+    fix="Enable and force row security, with a policy on the tenant column. The SQL reads the setting that "
+    "other policies read, or that a declaration names; else `app.tenant_id`: put yours in its place.",
 )
 def rls_off(scene: Scene) -> Iterator[Found]:
     for table in scene.tenant_tables:
@@ -55,7 +49,7 @@ def rls_off(scene: Scene) -> Iterator[Found]:
         if table.rls_enabled or not users or scene.policies_of.get(table.oid) or is_child(scene, table):
             continue
         message = f"Row security is off on {table.title}, and {users[0].name} may use it."
-        yield Found(subject(table), message, enable(table), table.oid, users[0].name)
+        yield Found(subject(table), message, protected(scene, table), table.oid, users[0].name)
 
 
 @RULES.rule(
@@ -156,7 +150,7 @@ def inherited_owner(scene: Scene) -> Iterator[Found]:
             yield Found(
                 f"{subject(table)} for {role.name}",
                 f"{way}, who owns {table.title} and is not forced: its policies do not hold {role.name}.",
-                f"REVOKE {quoted(table.owner)} FROM {quoted(role.name)};\n"
+                f"{leave(scene, role.name, table.owner)}\n"
                 f"ALTER TABLE {table.title} FORCE ROW LEVEL SECURITY;",
                 table.oid,
                 role.name,
@@ -183,7 +177,7 @@ def owner_reachable(scene: Scene) -> Iterator[Found]:
         yield Found(
             f"role {role_name} as {owner}",
             f"{way} of {_some(tables)}, and may disable the policies there.",
-            "" if itself else f"REVOKE {quoted(owner)} FROM {quoted(role_name)};",
+            "" if itself else leave(scene, role_name, owner),
             tables[0].oid,
             role_name,
         )
@@ -262,7 +256,7 @@ def child_unprotected(scene: Scene) -> Iterator[Found]:
             message = (
                 f"{table.title} refers to {parent.title}, a tenant table, and {users[0].name} sees every row."
             )
-            yield Found(subject(table), message, enable(table), table.oid, users[0].name)
+            yield Found(subject(table), message, protected(scene, table), table.oid, users[0].name)
 
 
 @RULES.rule(

@@ -16,6 +16,7 @@ from tenantry.rls.meaning import CURRENT_SETTING, functions
 from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
 from tenantry.rls.rule import Rules
+from tenantry.rls.rules.keys import concurrently, parents_index
 from tenantry.rls.rules.wording import mended, subject, table_of
 from tenantry.rls.scene import Scene
 
@@ -46,7 +47,8 @@ def _leads(index: Index, column: str) -> bool:
     summary="A tenant table without an index that leads with the tenant.",
     mechanism="The policy is a filter on the tenant column. Without an index that begins with it every query "
     "reads every tenant's rows, and gets slower with each new tenant.",
-    fix="Lead the primary key with the tenant column, or add an index that does.",
+    fix="Lead the primary key with the tenant column, or another key that is unique over all tenants (then "
+    "no index of its own is needed); else add an index that does.",
 )
 def no_leading_index(scene: Scene) -> Iterator[Found]:
     for table in scene.tenant_tables:
@@ -57,7 +59,7 @@ def no_leading_index(scene: Scene) -> Iterator[Found]:
             yield Found(
                 f"table {table.title}",
                 f"No index of {table.title} begins with {quoted(column)}.",
-                f"CREATE INDEX CONCURRENTLY ON {table.title} ({quoted(column)});",
+                f"CREATE INDEX{concurrently(table)} ON {table.title} ({quoted(column)});",
                 table=table.oid,
             )
 
@@ -225,8 +227,10 @@ def index_not_leakproof(scene: Scene) -> Iterator[Found]:
     "redundant-index",
     Severity.LOW,
     summary="An index on the tenant alone beside one that begins with it.",
-    mechanism="Every write pays for it, and what it finds the other one finds as well.",
-    fix="Drop it.",
+    mechanism="Every write pays for it, and what it finds the other one finds as well. It may have been "
+    "right when it was built: `tenantry rls apply` builds one where no index leads with the tenant, and a "
+    "key that is led with the tenant later takes its place.",
+    fix="Drop it, and keep the other one; `rls apply` does not build it again.",
 )
 def redundant_index(scene: Scene) -> Iterator[Found]:
     for table in scene.tenant_tables:
@@ -234,12 +238,15 @@ def redundant_index(scene: Scene) -> Iterator[Found]:
         indexes = scene.indexes_of.get(table.oid, ()) if column else ()
         for index in indexes:
             alone = _leads(index, column) and len(index.keys) == 1 and not index.unique and not index.included
+            if parents_index(scene, table, index) is not None:
+                continue
             rest = (each for each in indexes if each is not index and each.method == index.method)
             other = next((each for each in rest if _leads(each, column)), None)
             if alone and other is not None and (len(other.keys) > 1 or other.oid < index.oid):
                 yield Found(
                     f"index {quoted(index.name)} on {table.title}",
-                    f"{quoted(index.name)} finds nothing that {quoted(other.name)} does not.",
-                    f"DROP INDEX CONCURRENTLY {quoted(table.schema)}.{quoted(index.name)};",
+                    f"{quoted(index.name)} finds nothing that {quoted(other.name)} does not: drop "
+                    f"{quoted(index.name)}, and keep {quoted(other.name)}, which begins with it.",
+                    f"DROP INDEX{concurrently(table)} {quoted(table.schema)}.{quoted(index.name)};",
                     table=table.oid,
                 )

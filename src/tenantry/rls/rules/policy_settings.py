@@ -181,7 +181,7 @@ def policy_setting_typo(scene: Scene) -> Iterator[Found]:
             rare = times[name] * 2 <= times[expected] or bool(scene.scope.setting)
             if name != expected and rare and _alike(name, expected):
                 message = f"{{policy}} on {{table}} reads {name}, where others read {expected}."
-                yield _report(scene, policy, message)
+                yield replace(_report(scene, policy, message), fix_sql=mended(scene, policy, expected))
 
 
 def _alike(one: str, other: str) -> bool:

@@ -7,6 +7,7 @@ from tenantry.rls.names import quoted
 from tenantry.rls.reach import granted
 from tenantry.rls.roles import Role
 from tenantry.rls.rule import Rules
+from tenantry.rls.rules.wording import leave
 from tenantry.rls.scene import Scene
 
 RULES = Rules(Family.ENFORCEMENT)
@@ -63,7 +64,7 @@ def bypass_by_set_role(scene: Scene) -> Iterator[Found]:
             yield Found(
                 f"role {role.name} as {name}",
                 f"{role.name} can SET ROLE {name}, {what}.",
-                f"REVOKE {quoted(name)} FROM {quoted(role.name)};",
+                leave(scene, role.name, name),
                 role=role.name,
             )
 
@@ -228,7 +229,7 @@ def _predefined(scene: Scene, powers: dict[str, str]) -> Iterator[Found]:
             yield Found(
                 f"role {role.name} with {name}",
                 f"{scene.reach.way(role.name, name)}, so it may {power}.",
-                f"REVOKE {name} FROM {quoted(role.name)};",
+                leave(scene, role.name, name),
                 role=role.name,
             )
 
@@ -252,7 +253,7 @@ def schema_owner(scene: Scene) -> Iterator[Found]:
             yield Found(
                 f"schema {quoted(name)} for {role.name}",
                 f"{role.name} owns the schema {name}{owner}.",
-                f"ALTER SCHEMA {quoted(name)} OWNER TO …;",
+                f"-- to a role that it cannot act as: ALTER SCHEMA {quoted(name)} OWNER TO …",
                 role=role.name,
             )
 
@@ -273,7 +274,7 @@ def database_owner(scene: Scene) -> Iterator[Found]:
                 f"database {server.database} for {role.name}",
                 f"{role.name} owns the database {server.database}"
                 + (f" (as {server.owner})." if server.owner != role.name else "."),
-                f"ALTER DATABASE {quoted(server.database)} OWNER TO …;",
+                f"-- to a role that it cannot act as: ALTER DATABASE {quoted(server.database)} OWNER TO …",
                 role=role.name,
             )
 
@@ -320,7 +321,7 @@ def service_role_reachable(scene: Scene) -> Iterator[Found]:
             yield Found(
                 f"role {role.name} as {name}",
                 f"{way}; {name} is a service role ({scene.scope.service[name]}).",
-                "" if name == role.name else f"REVOKE {quoted(name)} FROM {quoted(role.name)};",
+                "" if name == role.name else leave(scene, role.name, name),
                 role=role.name,
             )
 

@@ -7,7 +7,8 @@ from tenantry.rls.model import Family, Found, Severity
 from tenantry.rls.names import quoted
 from tenantry.rls.roles import PUBLIC, Grant, Privilege
 from tenantry.rls.rule import Rules
-from tenantry.rls.rules.enforcement import data_users, enable, subject
+from tenantry.rls.rules.enforcement import data_users, subject
+from tenantry.rls.rules.wording import enable
 from tenantry.rls.scene import Scene
 
 RULES = Rules(Family.DOORS)
