@@ -38,7 +38,7 @@ _DENIED = "42501"  # no privilege, or a row policy said no
 _COLUMNS = """
 SELECT a.attname, a.attnotnull, a.atthasdef OR a.attidentity <> '', t.typcategory, t.typname,
        (SELECT min(e.enumlabel::text) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid),
-       a.attidentity <> 'a' AND pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'INSERT'),
+       pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'INSERT'),
        pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
        EXISTS (SELECT FROM pg_catalog.pg_index i
                 WHERE i.indrelid = a.attrelid AND i.indisvalid AND (i.indisunique OR i.indisexclusion)
