@@ -20,7 +20,8 @@ BINDING = Binding(type="int")
 SHUT = """
 CREATE TYPE state AS ENUM ('open', 'paid');
 CREATE TABLE invoices (
-    tenant_id int NOT NULL, id int GENERATED ALWAYS AS IDENTITY, number text NOT NULL, PRIMARY KEY (tenant_id, id),
+    tenant_id int NOT NULL, id int GENERATED ALWAYS AS IDENTITY, number text NOT NULL,
+    PRIMARY KEY (tenant_id, id),
     state state NOT NULL, at timestamptz NOT NULL DEFAULT now(), lines jsonb NOT NULL, tags text[] NOT NULL,
     key uuid NOT NULL UNIQUE, paid boolean NOT NULL, UNIQUE (tenant_id, number)
 );
