@@ -67,7 +67,7 @@ async def test_the_logins_are_as_powerless_as_promised(database_urls: DatabaseUr
     )
     memberships = await connection.fetchval(
         "SELECT count(*) FROM pg_auth_members WHERE member IN "
-        "(SELECT oid FROM pg_roles WHERE rolname LIKE 'tenantry\\_%')"
+        "(SELECT oid FROM pg_roles WHERE rolname IN ('tenantry_engine', 'tenantry_tenant'))"
     )
     owner = await connection.fetchval(
         "SELECT nspowner = current_user::regrole FROM pg_namespace WHERE nspname = 'tenantry'"

@@ -21,7 +21,8 @@ pytestmark = [
 ]
 
 LEFT = {
-    "unique-across-tenants--primary-key": {"redundant-index"},  # by the new key, and told then
+    "unique-across-tenants--column-grants": {"redundant-index"},  # by the new key, and told then
+    "unique-across-tenants--primary-key": {"redundant-index"},
     "dump-under-policies": {"undeclared-bypass"},  # a role with BYPASSRLS is to be declared, with a reason
 }
 """What is found where the SQL was run, of cases that are not mended by SQL alone."""
@@ -40,6 +41,7 @@ WITHOUT_SQL = {
     "policy-recursion": "the policy is to be written anew",
     "policy-restricts-nothing": "what was meant is not known",
     "policy-row-function": "the policy is to be written anew",
+    "policy-setting-types": "one of the tables is to go by a setting of its own",
     "policy-volatile": "the policy is to be written anew",
     "publication": "which rows a subscriber may have is to be decided",
     "schema-owner": "the new owner is to be named",
