@@ -5,7 +5,6 @@ Every ``size`` of the items are as likely to be the sample as any other, whateve
 stands at every k-th place is not seen more often than the rest. Pure but for the chance it is handed."""
 
 from collections.abc import Callable, Iterable
-from itertools import count
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,7 +16,7 @@ def sampled(items: Iterable[T], size: int, uniform: Callable[[float, float], flo
     kept: list[tuple[int, T]] = []
     if size < 1:
         return []
-    for item, place in zip(items, count(), strict=False):
+    for place, item in enumerate(items):
         if place < size:
             kept.append((place, item))
             continue

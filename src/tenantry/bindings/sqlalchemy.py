@@ -34,7 +34,7 @@ _AUTOCOMMIT = (
 Lent: TypeAlias = Any
 """A connection as the pool lends it, until it returns: SQLAlchemy's ``PoolProxiedConnection``."""
 
-Driver: TypeAlias = "PsycopgDriver | AsyncPsycopgDriver | AsyncpgDriver"
+Driver: TypeAlias = "PsycopgDriver | AsyncpgDriver"
 
 
 def bind_engine(engine: Engine | AsyncEngine, binding: Binding = DEFAULT) -> None:
@@ -74,7 +74,7 @@ class _Bound:
         self._binding, self._driver = binding, driver
         self._rolled_back: Callable[[Lent], None] = dialect.do_rollback
         self._committed: Callable[[Lent], None] = dialect.do_commit
-        self._executors = {name: getattr(dialect, name) for name in _EXECUTORS}
+        self._executors = {name: self._checked(getattr(dialect, name)) for name in _EXECUTORS}
 
     def take_over(self, engine: Engine) -> None:
         """Every transaction of ``engine`` from now on, and of what ``execution_options()`` makes of it."""
@@ -83,7 +83,7 @@ class _Bound:
             do_begin_twophase=_refuse_two_phases,
             do_commit=self._commit,
             do_rollback=self._rollback,
-            **{name: self._checked(execute) for name, execute in self._executors.items()},
+            **self._executors,
         )
         event.listen(engine, "reset", self._returned)
         event.listen(engine, "invalidate", self._lost)
@@ -192,16 +192,8 @@ class PsycopgDriver:
         """Nothing is kept on it."""
 
 
-class AsyncPsycopgDriver:
+class AsyncPsycopgDriver(PsycopgDriver):
     """Over psycopg's async connections, which SQLAlchemy shows to a dialect as if they were sync."""
-
-    def __init__(self) -> None:
-        from tenantry.bindings import psycopg
-
-        self._room = psycopg
-
-    def prepare(self, dialect: Any) -> None:
-        """Nothing to add to how it connects."""
 
     def begin(self, lent: Lent, opened: Open) -> Envelope:
         room, raw = self._room, lent.driver_connection
@@ -213,9 +205,6 @@ class AsyncPsycopgDriver:
     def commit(self, lent: Lent, envelope: Envelope) -> None:
         room = self._room
         lent.dbapi_connection.run_async(lambda raw: room.commit_transaction_async(raw, envelope))
-
-    def returned(self, dbapi_connection: Any) -> None:
-        """Nothing is kept on it."""
 
 
 class AsyncpgDriver:

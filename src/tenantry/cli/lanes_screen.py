@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _GAP = 2
 _WIDEST_TENANT = 24
 _NARROWEST_TARGET = 12
+_SLOW = 1.0  # starts a second; a lane that has fewer looks as if it stood still
 
 STYLES = {LaneState.OPEN: "green", LaneState.PAUSED: "yellow", LaneState.HELD: "red"}
 
@@ -110,10 +111,6 @@ def picture(rows: Sequence[LaneRow], width: int, *, left_out: int = 0) -> "Rende
     if left_out:
         below.append(Text(f"… and {left_out:,} more", "dim"))
     return Group(table, *below)
-
-
-_SLOW = 1.0
-"""Starts a second; a lane that has fewer looks as if it stood still."""
 
 
 def fits(rows: Sequence[LaneRow], width: int, height: int) -> Sequence[LaneRow]:

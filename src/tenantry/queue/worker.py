@@ -179,7 +179,7 @@ class Worker:
             if attempts.ended:
                 await self._until_done("worker", lambda: self._settle(node))
                 next_at = Instant(clock.monotonic() + self._settings.settle_every)
-            if attempts.ended:  # more than a batch, or what ended meanwhile
+            if attempts.ended:  # more than a batch
                 attempts.some_ended.set()
 
     async def _settle(self, node: Node) -> None:

@@ -96,19 +96,19 @@ def ordered(event: ReplayEvent) -> frozenset[ReplayState]:
 
 _COMMANDS: Final[Mapping[ReplayEvent, str]] = MappingProxyType(
     {
-        _E.STARTED: "start",
-        _E.PAUSED: "pause",
         _E.RESUMED: "resume",
         _E.CONTINUED: "continue",
+        _E.STARTED: "start",
+        _E.PAUSED: "pause",
         _E.CANCELLED: "cancel",
     }
 )
+"""What a person may order, the likeliest first."""
 
 
 def commands(state: ReplayState) -> tuple[str, ...]:
     """What a person may order in ``state``, as it is called, the likeliest first. Pure, O(1)."""
-    likeliest = (_E.RESUMED, _E.CONTINUED, _E.STARTED, _E.PAUSED, _E.CANCELLED)
-    return tuple(_COMMANDS[each] for each in likeliest if (state, each) in TRANSITIONS)
+    return tuple(name for event, name in _COMMANDS.items() if (state, event) in TRANSITIONS)
 
 
 def moved_from(state: ReplayState) -> frozenset[ReplayState]:

@@ -67,12 +67,11 @@ class Mapping:
         try:
             return Fetched(self._message(line), None, position)
         except Unreadable as why:
-            found = fields.broken(name, line, str(why), position=position)
+            found = unread(line, name, str(why), position)
             return replace(found, message=self._salvaged(line, found.message))
 
     def _salvaged(self, line: bytes, kept: Message) -> Message:
         """For people to repair: a bad time of its failure costs a message neither target nor payload."""
-        kept = replace(kept, content_type=UNREAD)
         with suppress(Unreadable):
             found = find(_decoded(line), self.places["target_field"])
             kept = replace(kept, target=None if found is MISSING else fields.target_text(found, "target"))
@@ -111,6 +110,12 @@ class Mapping:
         if not isinstance(found, str):
             raise Unreadable(f"payload: it is no string, which {self.payload_as} needs")
         return found.encode() if self.payload_as == "text" else _from_base64(found)
+
+
+def unread(line: bytes, name: str, why: str, position: Position | None) -> Fetched:
+    """The entry of a line that is no message: of it the line is kept, and marked as such. Pure."""
+    found = fields.broken(name, line, why, position=position)
+    return replace(found, message=replace(found.message, content_type=UNREAD))
 
 
 def _decoded(line: bytes) -> object:

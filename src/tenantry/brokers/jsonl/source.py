@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from tenantry.algorithms.reservoir import sampled
-from tenantry.brokers.jsonl.mapping import Mapping
+from tenantry.brokers.jsonl.mapping import Mapping, unread
 from tenantry.brokers.jsonl.sampling import at_chance
 from tenantry.brokers.jsonl.stream import (
     LONGEST_LINE,
@@ -27,10 +27,8 @@ from tenantry.kernel.clock import Clock, SystemClock
 from tenantry.kernel.errors import Closed, InvalidValue, SourceUnavailable
 from tenantry.kernel.instant import Seconds
 from tenantry.kernel.randomness import Randomness, SystemRandomness
-from tenantry.replay import fields
 from tenantry.replay.connections import Connection
 from tenantry.replay.model import Batch, Fetched, Membership, Position, SourceAddress, Traits
-from tenantry.replay.repairs import UNREAD
 
 _HEAD = 65_536
 """Bytes of the file's beginning that are compared with what was there when the membership was frozen."""
@@ -237,8 +235,7 @@ class JsonLinesSource:
         )  # behind its line feed
         if line.too_long:
             why = f"the line has more than {LONGEST_LINE:,} bytes; its beginning is kept"
-            found = fields.broken(name, line.data, why, position=position)
-            return replace(found, message=replace(found.message, content_type=UNREAD))
+            return unread(line.data, name, why, position)
         return self._mapping.entry(line.data, name, position)
 
     def _read(self) -> BinaryIO:
