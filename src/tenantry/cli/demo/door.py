@@ -36,8 +36,18 @@ async def main() -> None:
             raise InvariantBroken("a node with the role api serves none")
         say(Opened(node.api_url))
         await gone
-    if os.getppid() != opening.demo:
+    if await is_orphaned(opening.demo):
         await asyncio.to_thread(clean_up, Path(opening.home))
+
+
+async def is_orphaned(demo: int) -> bool:
+    """Whether the demo, which closed its end of our pipe, was killed. Of a process that dies the pipes are
+    closed before its children have another parent: that is waited for a moment."""
+    for _ in range(20):
+        if os.getppid() != demo:
+            return True
+        await asyncio.sleep(0.01)
+    return False
 
 
 def clean_up(home: Path) -> None:

@@ -5,14 +5,13 @@ standard input closes it ends; after a demo that was killed it ends the server a
 """
 
 import asyncio
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from tenantry.cli.demo.door import clean_up
+from tenantry.cli.demo.door import clean_up, is_orphaned
 from tenantry.cli.demo.incident.cast import SERVICE, Kind, shared_path
 from tenantry.cli.demo.messages import orders, say
 from tenantry.cli.eventloop import run
@@ -87,7 +86,7 @@ async def main() -> None:
     serve = msgspec.json.decode(first, type=Serve)
     with suppress(BrokenPipeError):  # the demo was killed between its question and the answer
         await attend(serve, lines)
-    if os.getppid() != serve.demo:
+    if await is_orphaned(serve.demo):
         clean_up(Path(serve.home))
 
 
